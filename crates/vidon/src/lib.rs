@@ -1,0 +1,9 @@
+//! Operators between functions, from scattered sensors whose number and places change from sample to sample.
+
+pub mod domain;
+mod error;
+pub mod problems;
+pub mod rng;
+pub mod sensors;
+
+pub use error::{Error, Result};
