@@ -1,1 +1,83 @@
-fn main() {}
+//! The `vidon` program: arguments in, library calls, words and pictures out.
+
+mod commands;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Learn operators between functions from scattered sensors.
+///
+/// A sample is a set of sensors (where they stand and what they read) and the answers at some queries. Numbers
+/// and places of the sensors may change from sample to sample.
+///
+/// First steps:
+///
+///   vidon generate darcy --layout variable --split test --samples 8 --out darcy.parquet
+///   vidon inspect darcy.parquet
+///   vidon plot darcy.parquet --sample 3 --out darcy.png
+///
+/// Your own measurements:
+///
+///   vidon import readings.csv --sample run --coords x,y --values p --target-values u --out mine.parquet
+#[derive(Parser)]
+#[command(
+    version,
+    verbatim_doc_comment,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Threads to compute with [default: one per core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Generate(commands::generate::Arguments),
+    Import(commands::import::Arguments),
+    Inspect(commands::inspect::Arguments),
+    Plot(commands::plot::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ui = ui::Ui::new(arguments.quiet);
+    if let Some(threads) = arguments.threads {
+        // Fails only if the pool exists already, and this is the first use.
+        let _ = ui::set_threads(threads as usize);
+    }
+    let outcome = match arguments.command {
+        Command::Generate(a) => commands::generate::run(a, &ui),
+        Command::Import(a) => commands::import::run(a, &ui),
+        Command::Inspect(a) => commands::inspect::run(a),
+        Command::Plot(a) => commands::plot::run(a, &ui),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", ui::chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -14,11 +14,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file holds something it must not hold.
-    #[error("{}{}{}: {what}", file.display(), place("row", row), place("column", column))]
+    #[error("{}{}{}: {what}", file.display(), part("", at), part("column ", column))]
     Data {
         file: PathBuf,
-        /// Row counted from 0, as in pandas.
-        row: Option<usize>,
+        /// Such as `row 3` (counted from 0, as in pandas) or `line 17` of a text file.
+        at: Option<String>,
         column: Option<String>,
         what: String,
     },
@@ -35,10 +35,11 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-fn place<T: std::fmt::Display>(kind: &str, at: &Option<T>) -> String {
-    at.as_ref()
-        .map(|v| format!(", {kind} {v}"))
-        .unwrap_or_default()
+fn part(kind: &str, name: &Option<String>) -> String {
+    match name {
+        Some(name) => format!(", {kind}{name}"),
+        None => String::new(),
+    }
 }
 
 impl Error {
@@ -55,16 +56,16 @@ impl Error {
     pub(crate) fn data(file: &Path, what: impl Into<String>) -> Error {
         Error::Data {
             file: file.to_path_buf(),
-            row: None,
+            at: None,
             column: None,
             what: what.into(),
         }
     }
 
-    /// Adds the row to a data error.
-    pub(crate) fn at_row(mut self, at: usize) -> Error {
-        if let Error::Data { row, .. } = &mut self {
-            *row = Some(at);
+    /// Adds the place in the file to a data error.
+    pub(crate) fn at(mut self, place: impl std::fmt::Display) -> Error {
+        if let Error::Data { at, .. } = &mut self {
+            *at = Some(place.to_string());
         }
         self
     }

@@ -1,7 +1,10 @@
 //! Operators between functions, from scattered sensors whose number and places change from sample to sample.
 
+pub mod data;
 pub mod domain;
 mod error;
+pub mod files;
+pub mod plot;
 pub mod problems;
 pub mod rng;
 pub mod sensors;

@@ -2,6 +2,7 @@
 //! from a random stream, and says where it is sampled.
 
 mod allen_cahn;
+mod cache;
 mod darcy;
 mod field;
 mod navier_stokes;
@@ -11,6 +12,7 @@ mod transform;
 mod trigonometric;
 
 pub use allen_cahn::{AllenCahn, Wave};
+pub use cache::{FunctionSource, Pairs};
 pub use darcy::{Boundary, Darcy, DarcySolver, Solution};
 pub use field::{Field, GridField};
 pub use navier_stokes::{NavierStokes, VorticitySolver};

@@ -1,0 +1,194 @@
+//! `vidon generate`: samples of the paper's problems as a dataset.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use vidon::data::Generator;
+use vidon::problems::{AllenCahn, Boundary, Darcy, NavierStokes, Problem, Split};
+use vidon::sensors::Layout;
+use vidon::{Error, Result};
+
+use crate::ui::{Ui, count};
+
+/// Make samples of one of the paper's problems
+///
+/// Each sample is a function seen by sensors, and the function that the problem maps it to. Training and validation
+/// targets are known at the sample's own sensors (Allen–Cahn: at 21 times); test targets on a fine grid.
+///
+/// The same problem, seed and split always give the same functions, whatever the layout and the number of samples.
+/// They are kept in the cache, so the second layout of a problem is quick.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  vidon generate darcy --layout variable --split train --out train.parquet
+  vidon generate allen-cahn --layout random --split test --samples 100 --out test.parquet
+  vidon generate navier-stokes --layout regular --split val --seed 7 --out val.parquet")]
+pub struct Arguments {
+    problem: ProblemName,
+
+    /// Where the sensors are
+    #[arg(long, value_enum)]
+    layout: LayoutName,
+
+    /// What the samples are for; each split has functions of its own
+    #[arg(long, value_enum)]
+    split: SplitName,
+
+    /// How many [default: as in the paper: 1000 train, 32 val, 5000 test]
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+
+    /// Chooses the functions and the sensors
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+
+    /// Chooses the sensors alone, for several sensor sets on the same functions [default: the seed]
+    #[arg(long, value_name = "S")]
+    sensor_seed: Option<u64>,
+
+    /// Boundary condition (darcy)
+    #[arg(long, value_enum)]
+    boundary: Option<BoundaryName>,
+
+    /// The dataset to write
+    #[arg(long, short, value_name = "FILE.parquet")]
+    out: PathBuf,
+
+    /// Folder for computed functions; "none" computes them anew [default: the user's cache folder]
+    #[arg(long, value_name = "FOLDER", env = "VIDON_CACHE")]
+    cache: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ProblemName {
+    /// Porous flow on the unit square: permeability to pressure
+    Darcy,
+    /// Travelling fronts on [0,2]²: the start to all of space-time
+    AllenCahn,
+    /// Decaying turbulence on the torus: vorticity at t = 0 to t = 5
+    NavierStokes,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LayoutName {
+    /// Cartesian grid, ends included
+    Regular,
+    /// One random set, the same for every sample
+    Irregular,
+    /// The grid with a random 0–20 % removed
+    Missing,
+    /// Grid points moved at random, their number ±10 %
+    Perturbed,
+    /// Random places, new in every sample
+    Random,
+    /// Random places, their number ±10 %
+    Variable,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SplitName {
+    Train,
+    Val,
+    Test,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum BoundaryName {
+    /// u = 0 on the boundary, f = 1 (the default)
+    Dirichlet,
+    /// The torus, f = sin(2πx)·sin(2πy)
+    Periodic,
+}
+
+impl Arguments {
+    fn problem(&self) -> Result<Box<dyn Problem>> {
+        if self.boundary.is_some() && !matches!(self.problem, ProblemName::Darcy) {
+            return Err(Error::Setting(
+                "--boundary belongs to the problem darcy".into(),
+            ));
+        }
+        Ok(match self.problem {
+            ProblemName::Darcy => Box::new(Darcy::new(match self.boundary {
+                None | Some(BoundaryName::Dirichlet) => Boundary::Dirichlet,
+                Some(BoundaryName::Periodic) => Boundary::Periodic,
+            })),
+            ProblemName::AllenCahn => Box::new(AllenCahn::new()),
+            ProblemName::NavierStokes => Box::new(NavierStokes::new()),
+        })
+    }
+
+    fn layout(&self) -> Layout {
+        match self.layout {
+            LayoutName::Regular => Layout::Regular,
+            LayoutName::Irregular => Layout::Irregular,
+            LayoutName::Missing => Layout::Missing,
+            LayoutName::Perturbed => Layout::Perturbed,
+            LayoutName::Random => Layout::Random,
+            LayoutName::Variable => Layout::Variable,
+        }
+    }
+
+    fn split(&self) -> Split {
+        match self.split {
+            SplitName::Train => Split::Train,
+            SplitName::Val => Split::Val,
+            SplitName::Test => Split::Test,
+        }
+    }
+
+    /// Where functions are kept, if anywhere.
+    fn cache(&self) -> Result<Option<PathBuf>> {
+        match &self.cache {
+            Some(folder) if folder.as_os_str() == "none" => Ok(None),
+            Some(folder) => Ok(Some(folder.clone())),
+            None => match dirs::cache_dir() {
+                Some(folder) => Ok(Some(folder.join("vidon"))),
+                None => Err(Error::Setting(
+                    "the user's cache folder is not known; choose one with --cache, or --cache none".into(),
+                )),
+            },
+        }
+    }
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let problem = arguments.problem()?;
+    let split = arguments.split();
+    let samples = arguments.samples.unwrap_or(split.paper_size());
+    if samples == 0 {
+        return Err(Error::Setting("--samples must be at least 1".into()));
+    }
+    let cache = arguments.cache()?;
+    let sensor_seed = arguments.sensor_seed.unwrap_or(arguments.seed);
+    let generator = Generator::new(
+        &*problem,
+        arguments.layout(),
+        split,
+        arguments.seed,
+        sensor_seed,
+        cache.as_deref(),
+    )?;
+    if let Some(cache) = &cache {
+        ui.note(format!("functions are kept in {}", cache.display()));
+    }
+    let start = Instant::now();
+    let done = generator.write(samples, &arguments.out, &ui.progress(samples))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let mut words = format!(
+        "{}: {} in {seconds:.1} s ({:.1} ms each)",
+        arguments.out.display(),
+        count(done.samples, "sample"),
+        1e3 * seconds / done.samples as f64
+    );
+    if done.from_cache > 0 {
+        words += &format!(
+            ", {} from the cache",
+            count(done.from_cache, "function pair")
+        );
+    }
+    if done.redrawn > 0 {
+        words += &format!(", {} drawn again", count(done.redrawn, "function"));
+    }
+    ui.note(words);
+    Ok(())
+}

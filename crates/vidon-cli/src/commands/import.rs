@@ -1,0 +1,254 @@
+//! `vidon import`: a user's own tables or arrays as a dataset.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use vidon::data::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
+use vidon::{Error, Result};
+
+use crate::commands::describe;
+use crate::ui::{Ui, count};
+
+/// Turn your own measurements into a dataset
+///
+/// Tables (CSV or Parquet) have one line a reading: which sample it belongs to, where it was taken, what was read. The
+/// targets stand in a second table (--targets), or in further columns of the same one. Lines of a sample need
+/// not stand together, and samples may have any number of them. CSV cells are separated by comma, semicolon or tab.
+///
+/// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where samples
+/// have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that all samples
+/// share may leave out the n. Arrays with other names are named with the same options as columns.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  Pressure at wells, and the temperature wanted at the same places:
+    vidon import wells.csv --sample day --coords x,y --values p --target-values T --out wells.parquet
+  Targets elsewhere and in time, in a table of their own:
+    vidon import buoys.csv --sample run --coords lon,lat --values sst,salt \\
+      --targets grid.csv --target-coords lon,lat,hour --target-values sst --unit hour=h --out ocean.parquet
+  Padded arrays:
+    vidon import campaign.npz --out campaign.parquet")]
+pub struct Arguments {
+    /// Readings: .csv (or other text), .parquet, or .npz with everything in it
+    input: PathBuf,
+
+    /// Table with the targets [default: the same as the readings]
+    #[arg(long, value_name = "FILE")]
+    targets: Option<PathBuf>,
+
+    /// Column with the name of the sample
+    #[arg(long, value_name = "COLUMN")]
+    sample: Option<String>,
+
+    /// Coordinate columns of the readings
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    coords: Vec<String>,
+
+    /// Value columns of the readings
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    values: Vec<String>,
+
+    /// Coordinate columns of the targets [default: as --coords]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    target_coords: Vec<String>,
+
+    /// Value columns of the targets
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    target_values: Vec<String>,
+
+    /// Array with the number of sensors (.npz)
+    #[arg(long, value_name = "ARRAY")]
+    counts: Option<String>,
+
+    /// Array with the number of targets (.npz)
+    #[arg(long, value_name = "ARRAY")]
+    target_counts: Option<String>,
+
+    /// What to do where a number is missing (an empty cell, NA, NaN, null)
+    #[arg(long, value_enum, default_value = "refuse")]
+    missing: MissingName,
+
+    /// Unit of a column, for example --unit x=m; may be repeated
+    #[arg(long, value_name = "COLUMN=UNIT")]
+    unit: Vec<String>,
+
+    /// The dataset to write
+    #[arg(long, short, value_name = "FILE.parquet")]
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum MissingName {
+    /// Stop and say where it is
+    Refuse,
+    /// Leave the reading or target out, and count it
+    Skip,
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let missing = match arguments.missing {
+        MissingName::Refuse => Missing::Refuse,
+        MissingName::Skip => Missing::Skip,
+    };
+    let is_npz = arguments
+        .input
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("npz"));
+    let found = if is_npz {
+        import_npz(
+            &arguments.input,
+            &arguments.array_names()?,
+            missing,
+            &arguments.out,
+        )?
+    } else {
+        let columns = arguments.columns()?;
+        let units = arguments.units(&columns)?;
+        let targets = arguments.targets.as_deref();
+        import_tables(
+            &arguments.input,
+            targets,
+            &columns,
+            missing,
+            &units,
+            &arguments.out,
+        )?
+    };
+    println!("{}", report(&found, &arguments.out));
+    if found.summary.fixed_sensors && found.summary.samples > 1 {
+        ui.note(
+            "All samples have the same sensor places: models with fixed inputs can be used too.",
+        );
+    }
+    Ok(())
+}
+
+fn report(found: &Imported, out: &Path) -> String {
+    let mut lines = vec![
+        format!("{}: {}", out.display(), found.meta.name),
+        describe(&found.summary),
+    ];
+    let left_out = [
+        (
+            found.skipped_readings,
+            "reading with a missing number was",
+            "readings with a missing number were",
+        ),
+        (
+            found.skipped_targets,
+            "target with a missing number was",
+            "targets with a missing number were",
+        ),
+    ];
+    for (n, one, many) in left_out {
+        if n > 0 {
+            lines.push(format!("{n} {} left out", if n == 1 { one } else { many }));
+        }
+    }
+    if !found.skipped_samples.is_empty() {
+        let shown: Vec<&str> = found
+            .skipped_samples
+            .iter()
+            .take(5)
+            .map(String::as_str)
+            .collect();
+        let more = if found.skipped_samples.len() > 5 {
+            ", …"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "{} without sensors or targets left out: {}{more}",
+            count(found.skipped_samples.len(), "sample"),
+            shown.join(", ")
+        ));
+    }
+    lines.join("\n")
+}
+
+impl Arguments {
+    fn columns(&self) -> Result<Columns> {
+        let need = |given: &[String], option: &str| match given {
+            [] => Err(Error::Setting(format!(
+                "{option} is needed: which columns of the table are meant?"
+            ))),
+            names => Ok(names.to_vec()),
+        };
+        if self.counts.is_some() || self.target_counts.is_some() {
+            return Err(Error::Setting(
+                "--counts and --target-counts belong to .npz archives".into(),
+            ));
+        }
+        let sample = self.sample.clone().ok_or_else(|| {
+            Error::Setting(
+                "--sample is needed: which column says to which sample a line belongs?".into(),
+            )
+        })?;
+        let coords = need(&self.coords, "--coords")?;
+        Ok(Columns {
+            sample,
+            values: need(&self.values, "--values")?,
+            target_coords: if self.target_coords.is_empty() {
+                coords.clone()
+            } else {
+                self.target_coords.clone()
+            },
+            target_values: need(&self.target_values, "--target-values")?,
+            coords,
+        })
+    }
+
+    fn array_names(&self) -> Result<ArrayNames> {
+        let tables_only = [
+            (self.targets.is_some(), "--targets"),
+            (self.sample.is_some(), "--sample"),
+            (!self.unit.is_empty(), "--unit"),
+        ];
+        if let Some((_, option)) = tables_only.iter().find(|(given, _)| *given) {
+            return Err(Error::Setting(format!(
+                "{option} belongs to tables; a .npz has everything in it"
+            )));
+        }
+        let one = |given: &[String], option: &str, default: String| match given {
+            [] => Ok(default),
+            [name] => Ok(name.clone()),
+            _ => Err(Error::Setting(format!(
+                "{option} names one array of the .npz"
+            ))),
+        };
+        let usual = ArrayNames::default();
+        Ok(ArrayNames {
+            coords: one(&self.coords, "--coords", usual.coords)?,
+            values: one(&self.values, "--values", usual.values)?,
+            counts: self.counts.clone().unwrap_or(usual.counts),
+            target_coords: one(&self.target_coords, "--target-coords", usual.target_coords)?,
+            target_values: one(&self.target_values, "--target-values", usual.target_values)?,
+            target_counts: self.target_counts.clone().unwrap_or(usual.target_counts),
+        })
+    }
+
+    fn units(&self, columns: &Columns) -> Result<HashMap<String, String>> {
+        let known = [
+            &columns.coords,
+            &columns.values,
+            &columns.target_coords,
+            &columns.target_values,
+        ];
+        self.unit
+            .iter()
+            .map(|given| {
+                let (name, unit) = given.split_once('=').ok_or_else(|| {
+                    Error::Setting(format!(
+                        "--unit {given}: wanted COLUMN=UNIT, for example x=m"
+                    ))
+                })?;
+                if !known.iter().any(|names| names.iter().any(|n| n == name)) {
+                    return Err(Error::Setting(format!(
+                        "--unit {given}: {name} is not a column of the import"
+                    )));
+                }
+                Ok((name.to_string(), unit.to_string()))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,125 @@
+//! `vidon inspect`: what a dataset holds.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use vidon::Result;
+use vidon::data::{DatasetReader, Sample, Summary};
+
+use crate::commands::describe;
+
+/// Show what a dataset holds, and check every number in it
+///
+/// Schema, counts, ranges, how many sensors the samples have, and where the data comes from. The whole file is read;
+/// the first thing that is wrong is named with its row and column.
+#[derive(Args)]
+pub struct Arguments {
+    /// A dataset made by `vidon generate` or `vidon import`
+    file: PathBuf,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bars of the histogram, and their greatest length.
+const BARS: usize = 10;
+const BAR_LENGTH: usize = 40;
+
+pub fn run(arguments: Arguments) -> Result<()> {
+    let dataset = DatasetReader::open(&arguments.file)?;
+    let mut summary = Summary::new(dataset.meta());
+    for sample in dataset.samples()? {
+        summary.add(&sample?);
+    }
+    if arguments.json {
+        println!("{:#}", as_json(&dataset, &summary));
+    } else {
+        println!("{}: {}", arguments.file.display(), dataset.meta().name);
+        println!("{}", describe(&summary));
+        println!("\ncolumns");
+        for line in schema(&dataset) {
+            println!("  {line}");
+        }
+        let bars = summary.sensors.histogram(BARS);
+        if bars.len() > 1 {
+            println!("\nsensors per sample");
+            histogram(&bars)
+                .iter()
+                .for_each(|line| println!("  {line}"));
+        }
+        if let Value::Object(origin) = &dataset.meta().provenance {
+            println!("\nprovenance");
+            for (key, value) in origin {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_string);
+                println!("  {key:<14} {text}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn schema(dataset: &DatasetReader) -> Vec<String> {
+    let meta = dataset.meta();
+    let mut lines = Vec::new();
+    for (part, channels) in Sample::PARTS.iter().zip(meta.channels()) {
+        let names: Vec<String> = channels
+            .iter()
+            .map(|c| match c.range {
+                Some([lo, hi]) => format!("{} in [{lo}, {hi}]", c.label()),
+                None => c.label(),
+            })
+            .collect();
+        let kind = match (&meta.query_grid, *part) {
+            (Some(axes), "query_coords") => {
+                let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
+                format!("grid of {}, shared by all samples", sizes.join(" × "))
+            }
+            _ => format!("list of {} × float32", channels.len()),
+        };
+        lines.push(format!("{part:<14} {kind}: {}", names.join(", ")));
+    }
+    lines
+}
+
+fn histogram(bars: &[(usize, usize, usize)]) -> Vec<String> {
+    let most = bars.iter().map(|b| b.2).max().unwrap_or(0).max(1);
+    let line = |&(from, to, n): &(usize, usize, usize)| {
+        let length = (n * BAR_LENGTH).div_ceil(most);
+        format!(
+            "{from:>7} – {to:<7} {:<BAR_LENGTH$} {n}",
+            "█".repeat(length)
+        )
+    };
+    bars.iter().map(line).collect()
+}
+
+fn as_json(dataset: &DatasetReader, summary: &Summary) -> Value {
+    let counts = |c: &vidon::data::Counts| {
+        let [min, median, max] = c.min_median_max();
+        json!({ "min": min, "median": median, "max": max })
+    };
+    let ranges: serde_json::Map<String, Value> = Sample::PARTS
+        .iter()
+        .zip(&summary.ranges)
+        .map(|(part, ranges)| {
+            let all: Vec<Value> = ranges
+                .iter()
+                .map(|r| json!({ "name": r.name, "min": r.min, "mean": r.mean(), "max": r.max }))
+                .collect();
+            (part.to_string(), Value::Array(all))
+        })
+        .collect();
+    json!({
+        "samples": summary.samples,
+        "sensors": counts(&summary.sensors),
+        "queries": counts(&summary.queries),
+        "fixed_sensors": summary.fixed_sensors,
+        "duplicate_sensors": summary.duplicate_sensors,
+        "ranges": ranges,
+        "meta": dataset.meta(),
+    })
+}

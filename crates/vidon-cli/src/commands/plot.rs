@@ -1,0 +1,82 @@
+//! `vidon plot`: pictures of samples.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use vidon::Result;
+use vidon::data::DatasetReader;
+use vidon::plot::{Part, draw, sample_panels};
+
+use crate::ui::Ui;
+
+/// Draw a sample: sensors coloured by value beside the target
+///
+/// Targets on a grid are drawn as an image, others as points; in space-time, four times are shown on one colour
+/// scale. With several files their panels stand in one picture.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  vidon plot test.parquet --sample 3 --out sample.png
+  vidon plot regular.parquet random.parquet --only sensors --out layouts.svg")]
+pub struct Arguments {
+    /// Datasets
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+
+    /// Which sample, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    sample: usize,
+
+    /// The picture to write, .png or .svg
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Show only one side of the sample
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+
+    /// Panels in a row
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    columns: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Only {
+    Sensors,
+    Targets,
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let part = match arguments.only {
+        None => Part::Both,
+        Some(Only::Sensors) => Part::Sensors,
+        Some(Only::Targets) => Part::Targets,
+    };
+    let mut panels = Vec::new();
+    for file in &arguments.files {
+        let dataset = DatasetReader::open(file)?;
+        let sample = dataset.sample(arguments.sample)?;
+        let caption = match arguments.files.len() {
+            1 => String::new(),
+            _ => format!("{}: ", caption(&dataset, file)),
+        };
+        panels.extend(sample_panels(dataset.meta(), &sample, &caption, part));
+    }
+    draw(&arguments.out, &panels, arguments.columns)?;
+    ui.note(format!(
+        "{}: sample {}",
+        arguments.out.display(),
+        arguments.sample
+    ));
+    Ok(())
+}
+
+/// What tells a dataset from others: its layout, or the file's name.
+fn caption(dataset: &DatasetReader, file: &Path) -> String {
+    let layout = dataset
+        .meta()
+        .provenance
+        .get("layout")
+        .and_then(|l| l.as_str());
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    layout.map_or(stem.into_owned(), str::to_string)
+}

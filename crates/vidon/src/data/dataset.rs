@@ -1,0 +1,457 @@
+//! Datasets as Apache Parquet: one row a sample.
+//!
+//! | column          | type                                        | what                                      |
+//! |-----------------|---------------------------------------------|-------------------------------------------|
+//! | `sensor_coords` | list of fixed-size lists of d float32       | where the sensors are                     |
+//! | `sensor_values` | list of fixed-size lists of d_v float32     | what they read                            |
+//! | `query_coords`  | list of fixed-size lists of d_y float32     | where targets are; absent with a query grid |
+//! | `targets`       | list of fixed-size lists of d_u float32     | the output function there                 |
+//! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above |
+//!
+//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON. Both directions stream: no more than a row
+//! group is in memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, ListArray, RecordBatch, UInt32Array,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Compression;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use crate::data::meta::Meta;
+use crate::data::sample::{Rows, Sample};
+use crate::error::{Error, Result};
+use crate::files::{AtomicFile, head};
+
+const META_KEY: &str = "vidon";
+const CHECKSUM: &str = "crc32";
+/// Bytes of one row group, and so about what a reader or writer holds.
+const ROW_GROUP_BYTES: usize = 64 << 20;
+/// Bytes decoded at a time when reading.
+const READ_BYTES: usize = 16 << 20;
+
+/// Writes samples in a stream; the file appears under its name when [`finish`](Self::finish) returns.
+pub struct DatasetWriter {
+    file: AtomicFile,
+    path: PathBuf,
+    meta: Meta,
+    writer: ArrowWriter<File>,
+    rows: usize,
+}
+
+impl DatasetWriter {
+    pub fn create(path: &Path, meta: Meta) -> Result<Self> {
+        if let Some(fault) = meta.fault() {
+            return Err(Error::data(path, format!("the description {fault}")));
+        }
+        let file = AtomicFile::create(path)?;
+        let json = serde_json::to_string(&meta).expect("a description is plain JSON");
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("vidon {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(vec![KeyValue::new(META_KEY.to_string(), json)]))
+            .set_compression(Compression::SNAPPY)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
+        // Coordinates repeat (grids, pools); measured values do not, and a dictionary of them is wasted work.
+        for values in ["sensor_values", "targets"] {
+            properties = properties.set_column_dictionary_enabled(leaf(values), false);
+        }
+        let writer = ArrowWriter::try_new(file.handle()?, schema(&meta), Some(properties.build()))
+            .map_err(|e| Error::data(path, e.to_string()))?;
+        Ok(Self {
+            file,
+            path: path.to_path_buf(),
+            meta,
+            writer,
+            rows: 0,
+        })
+    }
+
+    /// Appends samples, each checked against the description.
+    pub fn write(&mut self, samples: &[Sample]) -> Result<()> {
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let widths = self.meta.widths();
+        for (i, sample) in samples.iter().enumerate() {
+            if let Some((column, what)) = sample.fault(widths) {
+                return Err(Error::data(&self.path, what)
+                    .at(format!("row {}", self.rows + i))
+                    .in_column(column));
+            }
+        }
+        let own_queries = self.meta.query_grid.is_none();
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for (part, width) in widths.into_iter().enumerate() {
+            if part != 2 || own_queries {
+                columns.push(Arc::new(ragged(
+                    samples.iter().map(|s| s.parts()[part]),
+                    width,
+                )));
+            }
+        }
+        let checksums = samples.iter().map(|s| s.checksum(own_queries));
+        columns.push(Arc::new(UInt32Array::from_iter_values(checksums)));
+        let batch = RecordBatch::try_new(schema(&self.meta), columns)
+            .map_err(|e| Error::data(&self.path, e.to_string()))?;
+        self.writer
+            .write(&batch)
+            .map_err(|e| write_error(e, &self.path))?;
+        self.rows += samples.len();
+        Ok(())
+    }
+
+    /// Completes the file and gives it its name.
+    pub fn finish(self) -> Result<()> {
+        if self.rows == 0 {
+            return Err(Error::data(
+                &self.path,
+                "a dataset needs at least one sample",
+            ));
+        }
+        self.writer
+            .close()
+            .map_err(|e| write_error(e, &self.path))?;
+        self.file.finish()
+    }
+}
+
+/// Parquet's errors, with the system's own words where the disk is at fault.
+fn write_error(error: parquet::errors::ParquetError, path: &Path) -> Error {
+    match error {
+        parquet::errors::ParquetError::External(inner) => {
+            match inner.downcast::<std::io::Error>() {
+                Ok(io) => Error::io("write", path)(*io),
+                Err(other) => Error::data(path, other.to_string()),
+            }
+        }
+        other => Error::data(path, other.to_string()),
+    }
+}
+
+fn schema(meta: &Meta) -> Arc<Schema> {
+    let mut fields = Vec::new();
+    for ((part, name), width) in Sample::PARTS.iter().enumerate().zip(meta.widths()) {
+        if part != 2 || meta.query_grid.is_none() {
+            fields.push(Field::new(*name, DataType::List(entry(width)), false));
+        }
+    }
+    fields.push(Field::new(CHECKSUM, DataType::UInt32, false));
+    Arc::new(Schema::new(fields))
+}
+
+fn entry(width: usize) -> Arc<Field> {
+    let number = Arc::new(Field::new("item", DataType::Float32, false));
+    Arc::new(Field::new(
+        "item",
+        DataType::FixedSizeList(number, width as i32),
+        false,
+    ))
+}
+
+/// The Parquet leaf under a list column.
+fn leaf(column: &str) -> ColumnPath {
+    let parts = [column, "list", "item", "list", "item"];
+    ColumnPath::new(parts.iter().map(|s| s.to_string()).collect())
+}
+
+fn ragged<'a>(parts: impl Iterator<Item = &'a Rows> + Clone, width: usize) -> ListArray {
+    let lengths = OffsetBuffer::<i32>::from_lengths(parts.clone().map(Rows::len));
+    let numbers: Vec<f32> = parts.flat_map(|rows| rows.data()).copied().collect();
+    let number = Arc::new(Field::new("item", DataType::Float32, false));
+    let inner = FixedSizeListArray::new(
+        number,
+        width as i32,
+        Arc::new(Float32Array::from(numbers)),
+        None,
+    );
+    ListArray::new(entry(width), lengths, Arc::new(inner), None)
+}
+
+/// Reads a dataset, checking every row.
+pub struct DatasetReader {
+    path: PathBuf,
+    meta: Meta,
+    /// First row of every row group, and the end.
+    starts: Vec<usize>,
+    batch_rows: usize,
+    shared: Option<Arc<Rows>>,
+}
+
+impl DatasetReader {
+    /// Opens the file and checks its description and schema.
+    pub fn open(path: &Path) -> Result<Self> {
+        let builder = Self::builder(path)?;
+        let file = builder.metadata();
+        let text = file
+            .file_metadata()
+            .key_value_metadata()
+            .and_then(|pairs| pairs.iter().find(|pair| pair.key == META_KEY))
+            .and_then(|pair| pair.value.as_deref())
+            .ok_or_else(|| {
+                Error::data(
+                    path,
+                    "is a Parquet file, but not a vidon dataset (no metadata key \"vidon\"); `vidon import` turns tables into datasets",
+                )
+            })?;
+        let meta: Meta = serde_json::from_str(text).map_err(|e| {
+            Error::data(
+                path,
+                format!("the description (metadata key \"vidon\") cannot be read: {e}"),
+            )
+        })?;
+        if let Some(fault) = meta.fault() {
+            return Err(Error::data(path, format!("the description {fault}")));
+        }
+        check_schema(path, builder.schema(), &meta)?;
+        let mut starts = vec![0];
+        let mut bytes = 0;
+        for group in file.row_groups() {
+            starts.push(starts[starts.len() - 1] + group.num_rows().max(0) as usize);
+            bytes += group.total_byte_size().max(0) as usize;
+        }
+        let rows = starts[starts.len() - 1];
+        if rows == 0 {
+            return Err(Error::data(path, "holds no samples"));
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            batch_rows: (READ_BYTES / (bytes / rows).max(1)).clamp(1, 256),
+            shared: meta.shared_queries().map(Arc::new),
+            meta,
+            starts,
+        })
+    }
+
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
+
+    /// Never: a dataset has at least one sample.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// All samples in order. After an error the stream ends.
+    pub fn samples(&self) -> Result<Samples<'_>> {
+        let reader = Self::builder(&self.path)?
+            .with_batch_size(self.batch_rows)
+            .build()
+            .map_err(|e| Error::data(&self.path, e.to_string()))?;
+        Ok(Samples {
+            dataset: self,
+            reader,
+            row: 0,
+            ready: Vec::new().into_iter(),
+            failed: false,
+        })
+    }
+
+    /// One sample, without reading the others.
+    pub fn sample(&self, row: usize) -> Result<Sample> {
+        if row >= self.len() {
+            return Err(Error::data(
+                &self.path,
+                format!(
+                    "has samples 0 to {}; there is no sample {row}",
+                    self.len() - 1
+                ),
+            ));
+        }
+        let group = self.starts.partition_point(|&start| start <= row) - 1;
+        let mut reader = Self::builder(&self.path)?
+            .with_row_groups(vec![group])
+            .with_offset(row - self.starts[group])
+            .with_limit(1)
+            .build()
+            .map_err(|e| Error::data(&self.path, e.to_string()))?;
+        let batch = reader
+            .next()
+            .ok_or_else(|| Error::data(&self.path, "ends early"))?
+            .map_err(|e| Error::data(&self.path, e.to_string()).at(format!("row {row}")))?;
+        Ok(self.decode(&batch, row)?.remove(0))
+    }
+
+    fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| foreign(path, &e.to_string()))
+    }
+
+    fn decode(&self, batch: &RecordBatch, first: usize) -> Result<Vec<Sample>> {
+        let widths = self.meta.widths();
+        let parts: Vec<Option<ListArray>> = Sample::PARTS
+            .iter()
+            .map(|name| {
+                batch
+                    .column_by_name(name)
+                    .map(|c| c.as_list::<i32>().clone())
+            })
+            .collect();
+        let checksums = batch
+            .column_by_name(CHECKSUM)
+            .map(|c| c.as_primitive::<UInt32Type>());
+        (0..batch.num_rows())
+            .map(|i| {
+                let fail = |column: &str, what: &str| {
+                    Error::data(&self.path, what).at(format!("row {}", first + i)).in_column(column)
+                };
+                let rows = |part: usize| -> Result<Rows> {
+                    let name = Sample::PARTS[part];
+                    let list = parts[part].as_ref().expect("the schema was checked");
+                    row(list, i, widths[part]).map_err(|what| fail(name, what))
+                };
+                let sample = Sample {
+                    sensor_coords: rows(0)?,
+                    sensor_values: rows(1)?,
+                    query_coords: match &self.shared {
+                        Some(shared) => shared.clone(),
+                        None => Arc::new(rows(2)?),
+                    },
+                    targets: rows(3)?,
+                };
+                if let Some((column, what)) = sample.fault(widths) {
+                    return Err(fail(column, &what));
+                }
+                match checksums {
+                    Some(sums) if sums.is_valid(i) && sums.value(i) != sample.checksum(self.shared.is_none()) => {
+                        Err(fail(CHECKSUM, "the numbers of this row are not those that were written: the file is damaged"))
+                    }
+                    _ => Ok(sample),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Row `i` of a list column, or what is wrong with it.
+fn row(list: &ListArray, i: usize, width: usize) -> std::result::Result<Rows, &'static str> {
+    if list.is_null(i) {
+        return Err("is null; every sample needs a list");
+    }
+    let entries = list.value(i);
+    let entries = entries.as_fixed_size_list();
+    let numbers = entries.values().as_primitive::<Float32Type>();
+    let from = entries.value_offset_at(0);
+    let slice = numbers.slice(from, entries.len() * width);
+    if entries.null_count() > 0 || slice.null_count() > 0 {
+        return Err("holds a null; only numbers are allowed");
+    }
+    Ok(Rows::new(width, slice.values().to_vec()))
+}
+
+/// Why a file is no Parquet, in words that help.
+fn foreign(path: &Path, parquet_says: &str) -> Error {
+    let head = head(path).unwrap_or_default();
+    let what = match &head[..] {
+        [] => "is empty".to_string(),
+        b"PAR1" => format!(
+            "begins like a Parquet file, but its end is missing or damaged: was it cut short? ({parquet_says})"
+        ),
+        b"\x93NUM" | b"PK\x03\x04" => {
+            "is a NumPy or zip file, not a dataset; `vidon import` reads .npz".to_string()
+        }
+        _ => {
+            "is not a Parquet file; `vidon import` turns CSV, Parquet and .npz tables into datasets"
+                .to_string()
+        }
+    };
+    Error::data(path, what)
+}
+
+fn check_schema(path: &Path, schema: &Schema, meta: &Meta) -> Result<()> {
+    for (part, (name, width)) in Sample::PARTS.iter().zip(meta.widths()).enumerate() {
+        if part == 2 && meta.query_grid.is_some() {
+            continue;
+        }
+        let found: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let field = schema.field_with_name(name).map_err(|_| {
+            Error::data(
+                path,
+                format!("is missing; the file has {}", found.join(", ")),
+            )
+            .in_column(name)
+        })?;
+        let fits = match field.data_type() {
+            DataType::List(inner) => match inner.data_type() {
+                DataType::FixedSizeList(number, w) => {
+                    *w == width as i32 && number.data_type() == &DataType::Float32
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if !fits {
+            let what = format!(
+                "must be a list of fixed-size lists of {width} float32 (as the description says), not {}",
+                field.data_type()
+            );
+            return Err(Error::data(path, what).in_column(name));
+        }
+    }
+    match schema.field_with_name(CHECKSUM).map(Field::data_type) {
+        Ok(other) if other != &DataType::UInt32 => {
+            Err(Error::data(path, format!("must be uint32, not {other}")).in_column(CHECKSUM))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The samples of a dataset, in order.
+pub struct Samples<'a> {
+    dataset: &'a DatasetReader,
+    reader: ParquetRecordBatchReader,
+    row: usize,
+    ready: std::vec::IntoIter<Sample>,
+    failed: bool,
+}
+
+impl Iterator for Samples<'_> {
+    type Item = Result<Sample>;
+
+    fn next(&mut self) -> Option<Result<Sample>> {
+        if self.failed {
+            return None;
+        }
+        if let Some(sample) = self.ready.next() {
+            return Some(Ok(sample));
+        }
+        let path = &self.dataset.path;
+        let decoded = match self.reader.next() {
+            None if self.row < self.dataset.len() => Err(Error::data(
+                path,
+                format!("ends after {} of {} samples", self.row, self.dataset.len()),
+            )),
+            None => return None,
+            Some(Err(e)) => Err(Error::data(path, format!("cannot be decoded: {e}"))
+                .at(format!("row {} or later", self.row))),
+            Some(Ok(batch)) => self.dataset.decode(&batch, self.row),
+        };
+        match decoded {
+            Ok(samples) => {
+                self.row += samples.len();
+                self.ready = samples.into_iter();
+                self.next()
+            }
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a dataset says of itself: the meaning of its columns and where it comes from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::sample::Rows;
+use crate::domain::product;
+
+/// Version of the file format.
+pub(crate) const FORMAT: u32 = 1;
+
+/// One coordinate or one component of a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    pub name: String,
+    /// Empty where there is none.
+    #[serde(default)]
+    pub unit: String,
+    /// Ends of the domain along a coordinate, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+}
+
+impl Channel {
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            unit: String::new(),
+            range: None,
+        }
+    }
+
+    /// The name with its unit, for axes and tables.
+    pub fn label(&self) -> String {
+        match self.unit.as_str() {
+            "" => self.name.clone(),
+            unit => format!("{} [{unit}]", self.name),
+        }
+    }
+}
+
+/// Description of a dataset, stored as JSON under the key `vidon` of its Parquet file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    pub format: u32,
+    /// The problem, or the name the user gave.
+    pub name: String,
+    pub sensor_coords: Vec<Channel>,
+    pub sensor_values: Vec<Channel>,
+    pub query_coords: Vec<Channel>,
+    pub targets: Vec<Channel>,
+    /// Where all samples are asked on one grid: its axes. The file then has no column `query_coords`; the
+    /// queries are the product of the axes, last axis fastest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_grid: Option<Vec<Vec<f64>>>,
+    /// Where the data comes from; free, for people and programs.
+    #[serde(default)]
+    pub provenance: serde_json::Value,
+}
+
+impl Meta {
+    pub fn new(
+        name: &str,
+        sensor_coords: Vec<Channel>,
+        sensor_values: Vec<Channel>,
+        query_coords: Vec<Channel>,
+        targets: Vec<Channel>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.to_string(),
+            sensor_coords,
+            sensor_values,
+            query_coords,
+            targets,
+            query_grid: None,
+            provenance: serde_json::Value::Null,
+        }
+    }
+
+    /// The channels of the four parts of a sample.
+    pub fn channels(&self) -> [&[Channel]; 4] {
+        [
+            &self.sensor_coords,
+            &self.sensor_values,
+            &self.query_coords,
+            &self.targets,
+        ]
+    }
+
+    /// d, d_v, d_y and d_u.
+    pub fn widths(&self) -> [usize; 4] {
+        self.channels().map(<[Channel]>::len)
+    }
+
+    /// The queries that all samples share, if they do.
+    pub fn shared_queries(&self) -> Option<Rows> {
+        let axes = self.query_grid.as_ref()?;
+        Some(Rows::from_f64(axes.len(), &product(axes)))
+    }
+
+    /// What makes the description unusable, if anything.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if self.format != FORMAT {
+            return Some(format!(
+                "is of format {}; this program reads format {FORMAT}",
+                self.format
+            ));
+        }
+        for (part, channels) in super::Sample::PARTS.iter().zip(self.channels()) {
+            if channels.is_empty() {
+                return Some(format!("describes no channel of {part}"));
+            }
+        }
+        if let Some(axes) = &self.query_grid {
+            let empty = axes.iter().any(Vec::is_empty);
+            if axes.len() != self.query_coords.len() || empty {
+                return Some(format!(
+                    "has a query grid of {} axes for {} query coordinates, or an axis without points",
+                    axes.len(),
+                    self.query_coords.len()
+                ));
+            }
+        }
+        None
+    }
+}

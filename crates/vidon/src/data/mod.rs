@@ -1,0 +1,39 @@
+//! Samples and what is done with them: batches, normalisation, files, import.
+//!
+//! A sample is a set of sensors (places and values) and the answers (targets) at some queries. Numbers of
+//! sensors and queries are free and differ from sample to sample; so are the four widths
+//! d (sensor coordinates), d_v (sensor values), d_y (query coordinates) and d_u (targets).
+
+mod batch;
+mod dataset;
+mod generate;
+mod import;
+mod meta;
+mod normalise;
+mod npz;
+mod sample;
+mod summary;
+mod table;
+
+pub use batch::{Batch, Subset};
+pub use dataset::{DatasetReader, DatasetWriter};
+pub use generate::{Generated, Generator};
+pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
+pub use meta::{Channel, Meta};
+pub use normalise::{MinMax, Normalisation};
+pub use sample::{Rows, Sample};
+pub use summary::{Counts, Range, Summary};
+
+/// Told of progress in long work, and asked whether to go on.
+pub trait Watch: Sync {
+    /// `samples` more are done.
+    fn advance(&self, _samples: usize) {}
+
+    /// Whether the user wants to stop.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody watches.
+impl Watch for () {}

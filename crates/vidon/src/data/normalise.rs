@@ -1,0 +1,129 @@
+//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::sample::{Rows, Sample};
+use crate::error::{Error, Result};
+
+/// Extremes per component. A component that never varies is only shifted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MinMax {
+    lo: Vec<f32>,
+    hi: Vec<f32>,
+}
+
+impl MinMax {
+    /// Extremes of nothing yet.
+    fn nothing(width: usize) -> Self {
+        Self {
+            lo: vec![f32::INFINITY; width],
+            hi: vec![f32::NEG_INFINITY; width],
+        }
+    }
+
+    fn include(&mut self, rows: &Rows) {
+        for row in rows.iter() {
+            for ((lo, hi), &v) in self.lo.iter_mut().zip(&mut self.hi).zip(row) {
+                *lo = lo.min(v);
+                *hi = hi.max(v);
+            }
+        }
+    }
+
+    pub fn lo(&self) -> &[f32] {
+        &self.lo
+    }
+
+    pub fn hi(&self) -> &[f32] {
+        &self.hi
+    }
+
+    /// To [0, 1] where the rows lie within the extremes.
+    pub fn apply(&self, rows: &mut Rows) {
+        self.each(rows, |v, lo, span| (v - lo) / span);
+    }
+
+    /// Back to physical units.
+    pub fn invert(&self, rows: &mut Rows) {
+        self.each(rows, |v, lo, span| lo + v * span);
+    }
+
+    fn each(&self, rows: &mut Rows, map: impl Fn(f32, f32, f32) -> f32) {
+        let width = rows.width();
+        assert_eq!(
+            width,
+            self.lo.len(),
+            "rows of another width than the extremes"
+        );
+        for row in rows.data_mut().chunks_exact_mut(width) {
+            for (i, v) in row.iter_mut().enumerate() {
+                let span = self.hi[i] - self.lo[i];
+                *v = map(*v, self.lo[i], if span > 0.0 { span } else { 1.0 });
+            }
+        }
+    }
+}
+
+/// The scaling of a model's inputs and outputs, fitted on training data and kept with the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Normalisation {
+    pub sensor_values: MinMax,
+    pub targets: MinMax,
+}
+
+impl Normalisation {
+    /// Extremes over training samples, in one pass.
+    pub fn fit(training: impl IntoIterator<Item = Result<Sample>>) -> Result<Self> {
+        let mut fitted: Option<Self> = None;
+        for sample in training {
+            let sample = sample?;
+            let scaling = fitted.get_or_insert_with(|| Self {
+                sensor_values: MinMax::nothing(sample.sensor_values.width()),
+                targets: MinMax::nothing(sample.targets.width()),
+            });
+            scaling.sensor_values.include(&sample.sensor_values);
+            scaling.targets.include(&sample.targets);
+        }
+        fitted.ok_or_else(|| {
+            Error::Setting("normalisation needs at least one training sample".into())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sample::tests::small;
+
+    #[test]
+    fn training_data_fills_the_unit_interval_and_comes_back() {
+        let samples = [small(3, 4), small(6, 2)];
+        let scaling = Normalisation::fit(samples.iter().cloned().map(Ok)).unwrap();
+        assert_eq!(
+            (scaling.sensor_values.lo(), scaling.sensor_values.hi()),
+            (&[-5.0][..], &[0.0][..])
+        );
+        let mut targets = samples[0].targets.clone();
+        scaling.targets.apply(&mut targets);
+        assert!(targets.data().iter().all(|v| (0.0..=1.0).contains(v)));
+        assert!(targets.data().contains(&0.0) && targets.data().contains(&1.0));
+        scaling.targets.invert(&mut targets);
+        for (a, b) in targets.data().iter().zip(samples[0].targets.data()) {
+            assert!((a - b).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn a_constant_component_stays_finite() {
+        let mut sample = small(2, 2);
+        sample.targets = Rows::new(2, vec![3.0, 1.0, 3.0, 2.0]);
+        let scaling = Normalisation::fit([Ok(sample.clone())]).unwrap();
+        scaling.targets.apply(&mut sample.targets);
+        assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn no_training_data_is_an_error() {
+        assert!(Normalisation::fit([]).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! Files appear under their final name whole or not at all.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// A file that is written beside its final place and moved there by [`finish`](Self::finish).
+/// Dropped before that, it leaves nothing behind.
+pub struct AtomicFile {
+    target: PathBuf,
+    temporary: NamedTempFile,
+}
+
+impl AtomicFile {
+    pub fn create(target: &Path) -> Result<Self> {
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if target.is_dir() {
+            return Err(Error::data(target, "is a folder; give a file name"));
+        }
+        let name = target
+            .file_name()
+            .ok_or_else(|| Error::data(target, "is not a file name"))?;
+        let mut builder = tempfile::Builder::new();
+        let prefix = format!(".{}.", name.to_string_lossy());
+        builder.prefix(&prefix).suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let temporary = builder
+            .tempfile_in(folder)
+            .map_err(Error::io("create a file in", folder))?;
+        Ok(Self {
+            target: target.to_path_buf(),
+            temporary,
+        })
+    }
+
+    /// The open file, for writers that want to own a handle.
+    pub fn handle(&self) -> Result<File> {
+        self.temporary
+            .as_file()
+            .try_clone()
+            .map_err(Error::io("open", self.temporary.path()))
+    }
+
+    /// Flushes to disk and gives the file its name.
+    pub fn finish(self) -> Result<()> {
+        let Self { target, temporary } = self;
+        temporary
+            .as_file()
+            .sync_all()
+            .map_err(Error::io("write", &target))?;
+        temporary
+            .persist(&target)
+            .map_err(|e| Error::io("write", &target)(e.error))?;
+        Ok(())
+    }
+}
+
+/// Writes a whole file atomically.
+pub fn write_file(
+    target: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<()> {
+    let file = AtomicFile::create(target)?;
+    let mut out = BufWriter::new(file.handle()?);
+    fill(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(Error::io("write", target))?;
+    drop(out);
+    file.finish()
+}
+
+/// The first four bytes (fewer if there are no more), by which file formats can be told apart.
+pub(crate) fn head(path: &Path) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let mut bytes = Vec::new();
+    file.take(4)
+        .read_to_end(&mut bytes)
+        .map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let failed = write_file(&path, |out| {
+            out.write_all(b"half")?;
+            Err(std::io::Error::other("disk full"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        write_file(&path, |out| out.write_all(b"whole")).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named() {
+        let error = write_file(Path::new("/no/such/folder/a.txt"), |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("/no/such/folder"), "{error}");
+    }
+}

@@ -1,0 +1,413 @@
+//! Pictures as PNG or SVG (by the file's ending): panels with axes of equal scale and a colour bar each.
+
+mod sample;
+
+pub use sample::{Part, sample_panels};
+
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+use crate::error::{Error, Result};
+use crate::files::write_file;
+
+/// Pixels of one panel, its colour bar included.
+const PANEL: (u32, u32) = (460, 400);
+const TITLE: u32 = 34;
+/// Room for the labels left of and below the axes, and for the colour bar on the right.
+const LEFT: u32 = 62;
+const BELOW: u32 = 44;
+const BAR: u32 = 86;
+const EDGE: u32 = 14;
+/// Largest picture per axis; beyond it a PNG would not open in common viewers.
+const MOST_PIXELS: u32 = 32_000;
+
+/// One picture in a figure.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    pub title: String,
+    pub x_label: String,
+    pub y_label: String,
+    pub marks: Marks,
+    /// Ends of the colour scale (of the vertical axis for [`Marks::Curve`]); those of the values where not given.
+    pub scale: Option<[f64; 2]>,
+}
+
+/// What a panel shows.
+#[derive(Clone, Debug)]
+pub enum Marks {
+    /// Points in the plane, coloured by value.
+    Points {
+        places: Vec<[f64; 2]>,
+        values: Vec<f64>,
+    },
+    /// Values on the product of two axes, second axis fastest.
+    Image {
+        x: Vec<f64>,
+        y: Vec<f64>,
+        values: Vec<f64>,
+    },
+    /// Values over one coordinate.
+    Curve { x: Vec<f64>, values: Vec<f64> },
+}
+
+impl Panel {
+    fn values(&self) -> &[f64] {
+        match &self.marks {
+            Marks::Points { values, .. }
+            | Marks::Image { values, .. }
+            | Marks::Curve { values, .. } => values,
+        }
+    }
+
+    /// The colour scale, never empty.
+    fn ends(&self) -> [f64; 2] {
+        let [lo, hi] = self
+            .scale
+            .unwrap_or_else(|| extent(self.values().iter().copied()));
+        widened(lo, hi)
+    }
+
+    /// Ends of both axes.
+    fn bounds(&self) -> [[f64; 2]; 2] {
+        match &self.marks {
+            Marks::Points { places, .. } => [0, 1].map(|axis| {
+                let [lo, hi] = extent(places.iter().map(|p| p[axis]));
+                let [lo, hi] = widened(lo, hi);
+                [lo - 0.03 * (hi - lo), hi + 0.03 * (hi - lo)]
+            }),
+            Marks::Image { x, y, .. } => [outline(x), outline(y)],
+            Marks::Curve { x, .. } => {
+                let [lo, hi] = extent(x.iter().copied());
+                let [a, b] = self.ends();
+                [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
+            }
+        }
+    }
+}
+
+/// Smallest and largest of some numbers.
+fn extent(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| {
+        [lo.min(v), hi.max(v)]
+    })
+}
+
+/// Ends that differ, so that they can carry an axis.
+fn widened(lo: f64, hi: f64) -> [f64; 2] {
+    if !(lo.is_finite() && hi.is_finite()) {
+        return [0.0, 1.0];
+    }
+    let least = 1e-6 * lo.abs().max(hi.abs()).max(1e-30);
+    if hi - lo > least {
+        [lo, hi]
+    } else {
+        [lo - 0.5f64.max(least), hi + 0.5f64.max(least)]
+    }
+}
+
+/// The ends of the cells around sorted nodes.
+fn outline(nodes: &[f64]) -> [f64; 2] {
+    let edges = edges(nodes);
+    [edges[0], edges[edges.len() - 1]]
+}
+
+/// Edges of the cells around sorted nodes: half-way between neighbours.
+fn edges(nodes: &[f64]) -> Vec<f64> {
+    let n = nodes.len();
+    if n == 1 {
+        return vec![nodes[0] - 0.5, nodes[0] + 0.5];
+    }
+    let mut edges = vec![nodes[0] - 0.5 * (nodes[1] - nodes[0])];
+    edges.extend(nodes.windows(2).map(|w| 0.5 * (w[0] + w[1])));
+    edges.push(nodes[n - 1] + 0.5 * (nodes[n - 1] - nodes[n - 2]));
+    edges
+}
+
+/// Draws panels in rows of `columns` and writes them to a `.png` or `.svg`.
+pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
+    let columns = columns.clamp(1, panels.len().max(1));
+    let rows = panels.len().div_ceil(columns);
+    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
+    if size.0.max(size.1) > MOST_PIXELS {
+        return Err(Error::Setting(format!(
+            "{} panels are too many for one picture",
+            panels.len()
+        )));
+    }
+    static FONT: Once = Once::new();
+    FONT.call_once(|| {
+        let bytes = include_bytes!("../../assets/DejaVuSans-subset.ttf");
+        for style in [FontStyle::Normal, FontStyle::Bold] {
+            let _ = register_font("sans-serif", style, bytes);
+        }
+    });
+    let failed = |e: String| Error::Numerics(format!("the picture cannot be drawn: {e}"));
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("png") => {
+            let mut pixels = vec![0u8; (size.0 * size.1 * 3) as usize];
+            let backend = BitMapBackend::with_buffer(&mut pixels, size);
+            draw_all(backend.into_drawing_area(), panels, rows, columns).map_err(failed)?;
+            write_file(path, |out| {
+                let mut encoder = png::Encoder::new(out, size.0, size.1);
+                encoder.set_color(png::ColorType::Rgb);
+                let mut writer = encoder.write_header()?;
+                writer.write_image_data(&pixels)?;
+                writer.finish()?;
+                Ok(())
+            })
+        }
+        Some("svg") => {
+            let mut text = String::new();
+            let backend = SVGBackend::with_string(&mut text, size);
+            draw_all(backend.into_drawing_area(), panels, rows, columns).map_err(failed)?;
+            write_file(path, |out| out.write_all(text.as_bytes()))
+        }
+        _ => Err(Error::Setting(format!(
+            "{}: pictures are written as .png or .svg",
+            path.display()
+        ))),
+    }
+}
+
+type Drawing<T> = std::result::Result<T, String>;
+
+fn draw_all<B: DrawingBackend>(
+    area: DrawingArea<B, Shift>,
+    panels: &[Panel],
+    rows: usize,
+    columns: usize,
+) -> Drawing<()> {
+    let words = |e: DrawingAreaErrorKind<B::ErrorType>| e.to_string();
+    area.fill(&WHITE).map_err(words)?;
+    for (cell, panel) in area.split_evenly((rows, columns)).iter().zip(panels) {
+        draw_panel(cell, panel).map_err(words)?;
+    }
+    area.present().map_err(words)
+}
+
+fn draw_panel<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    panel: &Panel,
+) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    let [[x0, x1], [y0, y1]] = panel.bounds();
+    let coloured = !matches!(panel.marks, Marks::Curve { .. });
+    let bar = if coloured { BAR } else { EDGE };
+    // The largest rectangle of the right proportions that the panel has room for.
+    let (mut width, mut height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
+    if coloured {
+        let scale = (width as f64 / (x1 - x0)).min(height as f64 / (y1 - y0));
+        let pixels = |length: f64| ((scale * length).round() as u32).max(40);
+        (width, height) = (pixels(x1 - x0).min(width), pixels(y1 - y0).min(height));
+    }
+    let (right, bottom) = (PANEL.0 - LEFT - width, PANEL.1 - TITLE - BELOW - height);
+    let font = |size: u32| ("sans-serif", size).into_font();
+    area.titled(&panel.title, font(16))?;
+    let frame = area.margin(TITLE, bottom, 0, right);
+    let mut chart = ChartBuilder::on(&frame)
+        .x_label_area_size(BELOW)
+        .y_label_area_size(LEFT)
+        .build_cartesian_2d(x0..x1, y0..y1)?;
+    let (x_digits, y_digits) = (label_digits(x0, x1), label_digits(y0, y1));
+    chart
+        .configure_mesh()
+        .disable_mesh()
+        .x_labels(6)
+        .y_labels(6)
+        .x_label_formatter(&|v| number(*v, x_digits))
+        .y_label_formatter(&|v| number(*v, y_digits))
+        .x_desc(&panel.x_label)
+        .y_desc(&panel.y_label)
+        .label_style(font(12))
+        .axis_desc_style(font(13))
+        .draw()?;
+
+    let ends = panel.ends();
+    match &panel.marks {
+        Marks::Points { places, values } => {
+            let radius = (0.35 * ((width * height) as f64 / places.len().max(1) as f64).sqrt())
+                .clamp(1.0, 6.0);
+            let circle = |(p, v): (&[f64; 2], &f64)| {
+                Circle::new(
+                    (p[0], p[1]),
+                    radius.round() as i32,
+                    colour(*v, ends).filled(),
+                )
+            };
+            chart.draw_series(places.iter().zip(values).map(circle))?;
+        }
+        Marks::Image { x, y, values } => {
+            let (xs, ys) = (edges(x), edges(y));
+            let cells = values.iter().enumerate().map(|(k, v)| {
+                let (i, j) = (k / y.len(), k % y.len());
+                Rectangle::new(
+                    [(xs[i], ys[j]), (xs[i + 1], ys[j + 1])],
+                    colour(*v, ends).filled(),
+                )
+            });
+            chart.draw_series(cells)?;
+        }
+        Marks::Curve { x, values } => {
+            let mut points: Vec<(f64, f64)> =
+                x.iter().copied().zip(values.iter().copied()).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let blue = RGBColor(49, 104, 142);
+            chart.draw_series(LineSeries::new(points.iter().copied(), blue.mix(0.5)))?;
+            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, blue.filled())))?;
+        }
+    }
+    if coloured {
+        draw_bar(area, LEFT + width + 14, height, ends)?;
+    }
+    Ok(())
+}
+
+/// The colour bar: its left end at `x`, as high as the plot.
+fn draw_bar<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    x: u32,
+    height: u32,
+    ends: [f64; 2],
+) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    const WIDTH: i32 = 14;
+    let (x, top, height) = (x as i32, TITLE as i32, height as i32);
+    for line in 0..height {
+        let share = 1.0 - (line as f64 + 0.5) / height as f64;
+        let value = ends[0] + share * (ends[1] - ends[0]);
+        let rectangle = [(x, top + line), (x + WIDTH, top + line + 1)];
+        area.draw(&Rectangle::new(rectangle, colour(value, ends).filled()))?;
+    }
+    area.draw(&Rectangle::new(
+        [(x, top), (x + WIDTH, top + height)],
+        BLACK,
+    ))?;
+    let digits = label_digits(ends[0], ends[1]);
+    let style = ("sans-serif", 12).into_font().color(&BLACK);
+    for tick in 0..=4 {
+        let share = tick as f64 / 4.0;
+        let y = top + height - (share * height as f64).round() as i32;
+        area.draw(&PathElement::new(
+            [(x + WIDTH, y), (x + WIDTH + 4, y)],
+            BLACK,
+        ))?;
+        let label = number(ends[0] + share * (ends[1] - ends[0]), digits);
+        area.draw(&Text::new(label, (x + WIDTH + 7, y - 6), style.clone()))?;
+    }
+    Ok(())
+}
+
+fn colour(value: f64, ends: [f64; 2]) -> RGBColor {
+    let share = ((value - ends[0]) / (ends[1] - ends[0])).clamp(0.0, 1.0);
+    ViridisRGB.get_color(share)
+}
+
+/// How labels between two ends are written: digits after the point, or none for powers of ten.
+fn label_digits(lo: f64, hi: f64) -> Option<usize> {
+    let (span, largest) = (hi - lo, lo.abs().max(hi.abs()));
+    let digits = (1.7 - span.log10()).ceil().max(0.0);
+    (largest < 1e5 && digits <= 4.0).then_some(digits as usize)
+}
+
+fn number(value: f64, digits: Option<usize>) -> String {
+    match digits {
+        Some(digits) => {
+            let text = format!("{value:.digits$}");
+            if text
+                .trim_start_matches('-')
+                .chars()
+                .all(|c| c == '0' || c == '.')
+            {
+                text.trim_start_matches('-').to_string()
+            } else {
+                text
+            }
+        }
+        None => format!("{value:.2e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panel(marks: Marks) -> Panel {
+        Panel {
+            title: "τ".into(),
+            x_label: "x".into(),
+            y_label: "y".into(),
+            marks,
+            scale: None,
+        }
+    }
+
+    fn all_kinds() -> Vec<Panel> {
+        let points = Marks::Points {
+            places: vec![[0.0, 0.0], [2.0, 1.0]],
+            values: vec![1.0, 2.0],
+        };
+        let image = Marks::Image {
+            x: vec![0.0, 1.0],
+            y: vec![0.0, 1.0, 2.0],
+            values: vec![0.0; 6],
+        };
+        let curve = Marks::Curve {
+            x: vec![1.0, 0.0],
+            values: vec![3.0, 4.0],
+        };
+        let alone = Marks::Points {
+            places: vec![[5.0, 5.0]],
+            values: vec![7.0],
+        };
+        [points, image, curve, alone].map(panel).to_vec()
+    }
+
+    #[test]
+    fn pictures_of_every_kind_are_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let png_path = folder.path().join("a.png");
+        draw(&png_path, &all_kinds(), 2).unwrap();
+        let file = std::io::BufReader::new(std::fs::File::open(&png_path).unwrap());
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        assert_eq!(reader.info().size(), (2 * PANEL.0, 2 * PANEL.1));
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        let yellow = ViridisRGB.get_color(1.0);
+        let shown = pixels
+            .chunks(3)
+            .filter(|p| **p == [yellow.0, yellow.1, yellow.2])
+            .count();
+        assert!(
+            shown > 50,
+            "the largest value is drawn in the brightest colour"
+        );
+        let svg_path = folder.path().join("a.svg");
+        draw(&svg_path, &all_kinds(), 4).unwrap();
+        assert!(
+            std::fs::read_to_string(&svg_path)
+                .unwrap()
+                .contains("</svg>")
+        );
+    }
+
+    #[test]
+    fn other_endings_and_endless_figures_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = draw(&folder.path().join("a.jpg"), &all_kinds(), 1).unwrap_err();
+        assert!(error.to_string().contains(".png or .svg"));
+        let many: Vec<Panel> = (0..100).flat_map(|_| all_kinds()).collect();
+        assert!(draw(&folder.path().join("a.png"), &many, 1).is_err());
+    }
+
+    #[test]
+    fn labels_have_the_digits_their_range_needs() {
+        let label = |v, lo, hi| number(v, label_digits(lo, hi));
+        assert_eq!(label(0.25, 0.0, 1.0), "0.25");
+        assert_eq!(label(-0.0001, -1.0, 1.0), "0.00");
+        assert_eq!(label(12.3, 0.0, 30.0), "12.3");
+        assert_eq!(label(0.00012, 0.0, 0.0002), "1.20e-4");
+        assert_eq!(label(250000.0, 0.0, 1e6), "2.50e5");
+    }
+}

@@ -1,0 +1,237 @@
+//! A sample as panels: its sensors coloured by value, and its targets (at several times, where there is time).
+
+use crate::data::{Channel, Meta, Rows, Sample};
+use crate::plot::{Marks, Panel, extent};
+
+/// Slices shown of an output with a third coordinate.
+const SLICES: usize = 4;
+/// A last coordinate with more distinct values than this is cut into slabs.
+const MOST_LEVELS: usize = 1000;
+
+/// Which part of a sample to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    #[default]
+    Both,
+    Sensors,
+    Targets,
+}
+
+/// The panels of a sample; `caption` (such as the layout) goes before every title.
+pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    if part != Part::Targets {
+        let count = sample.sensor_coords.len();
+        for (k, channel) in meta.sensor_values.iter().enumerate() {
+            let all: Vec<usize> = (0..count).collect();
+            let title = format!("{caption}{} at {count} sensors", channel.label());
+            let (coords, values) = (&sample.sensor_coords, &sample.sensor_values);
+            panels.push(panel(
+                title,
+                &meta.sensor_coords,
+                coords,
+                channel,
+                column(values, k),
+                &all,
+            ));
+        }
+    }
+    if part != Part::Sensors {
+        for (k, channel) in meta.targets.iter().enumerate() {
+            let values = column(&sample.targets, k);
+            let scale = extent(values.iter().copied());
+            for (label, entries) in slices(&sample.query_coords, &meta.query_coords) {
+                let title = format!("{caption}{}{label}, target", channel.label());
+                let shown = entries.iter().map(|&i| values[i]).collect();
+                let mut panel = panel(
+                    title,
+                    &meta.query_coords,
+                    &sample.query_coords,
+                    channel,
+                    shown,
+                    &entries,
+                );
+                panel.scale = Some(scale);
+                panels.push(panel);
+            }
+        }
+    }
+    panels
+}
+
+fn column(rows: &Rows, k: usize) -> Vec<f64> {
+    rows.iter().map(|row| row[k] as f64).collect()
+}
+
+/// One panel of `values` at the entries of `coords`, drawn over the first two coordinates.
+fn panel(
+    title: String,
+    axes: &[Channel],
+    coords: &Rows,
+    channel: &Channel,
+    values: Vec<f64>,
+    entries: &[usize],
+) -> Panel {
+    let x: Vec<f64> = entries.iter().map(|&i| coords.row(i)[0] as f64).collect();
+    let x_label = axes[0].label();
+    if axes.len() == 1 {
+        let marks = Marks::Curve { x, values };
+        return Panel {
+            title,
+            x_label,
+            y_label: channel.label(),
+            marks,
+            scale: None,
+        };
+    }
+    let y: Vec<f64> = entries.iter().map(|&i| coords.row(i)[1] as f64).collect();
+    let marks = as_image(&x, &y, &values).unwrap_or_else(|| Marks::Points {
+        places: x.iter().zip(&y).map(|(&x, &y)| [x, y]).collect(),
+        values,
+    });
+    Panel {
+        title,
+        x_label,
+        y_label: axes[1].label(),
+        marks,
+        scale: None,
+    }
+}
+
+/// The points as an image, if they fill the product of two axes.
+fn as_image(x: &[f64], y: &[f64], values: &[f64]) -> Option<Marks> {
+    let (xs, ys) = (distinct(x), distinct(y));
+    if xs.len() < 2 || ys.len() < 2 || xs.len() * ys.len() != values.len() {
+        return None;
+    }
+    let place = |axis: &[f64], v: f64| axis.binary_search_by(|a| a.total_cmp(&v)).ok();
+    let mut cells = vec![None; values.len()];
+    for ((&x, &y), &v) in x.iter().zip(y).zip(values) {
+        cells[place(&xs, x)? * ys.len() + place(&ys, y)?] = Some(v);
+    }
+    let values = cells.into_iter().collect::<Option<Vec<f64>>>()?;
+    Some(Marks::Image {
+        x: xs,
+        y: ys,
+        values,
+    })
+}
+
+fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    sorted
+}
+
+/// Entries to show together, with words on which they are: all of them in one or two dimensions, else a few levels
+/// (or slabs) of the last coordinate.
+fn slices(coords: &Rows, axes: &[Channel]) -> Vec<(String, Vec<usize>)> {
+    let all = 0..coords.len();
+    if axes.len() < 3 {
+        return vec![(String::new(), all.collect())];
+    }
+    let last = axes.len() - 1;
+    let name = &axes[last].name;
+    let height = |i: usize| coords.row(i)[last] as f64;
+    let levels = distinct(&column(coords, last));
+    let shown = SLICES.min(levels.len());
+    let between = |lo: f64, hi: f64| {
+        all.clone()
+            .filter(|&i| (lo..=hi).contains(&height(i)))
+            .collect()
+    };
+    if levels.len() <= MOST_LEVELS {
+        let pick = |k: usize| levels[k * (levels.len() - 1) / (shown - 1).max(1)];
+        return (0..shown)
+            .map(|k| {
+                (
+                    format!(" at {name} = {:.4}", pick(k)),
+                    between(pick(k), pick(k)),
+                )
+            })
+            .collect();
+    }
+    let cut = |k: usize| levels[k * (levels.len() - 1) / shown];
+    (0..shown)
+        .map(|k| {
+            let (lo, hi) = (cut(k), cut(k + 1));
+            (format!(" for {name} in {lo:.3} … {hi:.3}"), between(lo, hi))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::product;
+    use std::sync::Arc;
+
+    fn meta(query: &[&str]) -> Meta {
+        let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
+        Meta::new(
+            "t",
+            channels(&["x", "y"]),
+            channels(&["a"]),
+            channels(query),
+            channels(&["u"]),
+        )
+    }
+
+    fn sample(axes: &[Vec<f64>]) -> Sample {
+        let queries = Rows::from_f64(axes.len(), &product(axes));
+        Sample {
+            sensor_coords: Rows::new(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
+            sensor_values: Rows::new(1, vec![1.0, 2.0, 3.0]),
+            targets: Rows::new(1, (0..queries.len()).map(|i| i as f32).collect()),
+            query_coords: Arc::new(queries),
+        }
+    }
+
+    #[test]
+    fn space_time_is_shown_at_four_times_on_one_scale() {
+        let line = |n: usize| (0..n).map(|i| i as f64 / 10.0).collect::<Vec<f64>>();
+        let panels = sample_panels(
+            &meta(&["x", "y", "t"]),
+            &sample(&[line(3), line(4), line(11)]),
+            "",
+            Part::Both,
+        );
+        assert_eq!(panels.len(), 5);
+        assert!(matches!(&panels[0].marks, Marks::Points { places, .. } if places.len() == 3));
+        for (panel, time) in panels[1..]
+            .iter()
+            .zip(["0.0000", "0.3000", "0.6000", "1.0000"])
+        {
+            assert!(panel.title.contains(time), "{}", panel.title);
+            assert_eq!(panel.scale, Some([0.0, 131.0]));
+            let Marks::Image { x, y, values } = &panel.marks else {
+                panic!("a grid is an image")
+            };
+            assert_eq!((x.len(), y.len(), values.len()), (3, 4, 12));
+        }
+    }
+
+    #[test]
+    fn one_dimension_is_a_curve_and_scattered_space_is_slabs() {
+        let panels = sample_panels(
+            &meta(&["x"]),
+            &sample(&[vec![0.0, 0.5, 1.0]]),
+            "",
+            Part::Targets,
+        );
+        assert!(matches!(
+            &panels[..],
+            [Panel {
+                marks: Marks::Curve { .. },
+                ..
+            }]
+        ));
+        let mut scattered = sample(&vec![vec![0.0]; 3]);
+        let points: Vec<f32> = (0..4500).map(|i| (i as f32 * 0.7).sin()).collect();
+        scattered.query_coords = Arc::new(Rows::new(3, points));
+        scattered.targets = Rows::new(1, vec![1.0; 1500]);
+        let panels = sample_panels(&meta(&["x", "y", "z"]), &scattered, "", Part::Targets);
+        assert_eq!(panels.len(), 4);
+    }
+}
