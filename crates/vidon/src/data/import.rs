@@ -426,3 +426,366 @@ impl<'a> Padded<'a> {
         [row(0, if self.shared { k } else { own }), row(1, own)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DatasetReader;
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use std::io::Write;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    fn names(list: &str) -> Vec<String> {
+        list.split(',').map(str::to_string).collect()
+    }
+
+    fn columns() -> Columns {
+        Columns {
+            sample: "run".into(),
+            coords: names("x,y"),
+            values: names("p"),
+            target_coords: names("x,y"),
+            target_values: names("u,v"),
+        }
+    }
+
+    fn folder_with(name: &str, content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        (folder, path)
+    }
+
+    fn import(text: &str, columns: &Columns, missing: Missing) -> Result<(Imported, Vec<Sample>)> {
+        let (folder, path) = folder_with("t.csv", text);
+        let out = folder.path().join("o.parquet");
+        let found = import_tables(&path, None, columns, missing, &HashMap::new(), &out)?;
+        let samples = DatasetReader::open(&out)?
+            .samples()?
+            .collect::<Result<_>>()?;
+        Ok((found, samples))
+    }
+
+    const TABLE: &str = "run,x,y,p,u,v\nB,0,0,1,2,3\nA,1,1,4,5,6\nB,0.5,1,7,8,9\n";
+
+    #[test]
+    fn readings_are_gathered_by_sample_in_order_of_appearance() {
+        let (found, samples) = import(TABLE, &columns(), Missing::Refuse).unwrap();
+        assert_eq!(found.summary.samples, 2);
+        assert_eq!(samples[0].sensor_coords.data(), [0.0, 0.0, 0.5, 1.0]);
+        assert_eq!(samples[0].targets.data(), [2.0, 3.0, 8.0, 9.0]);
+        assert_eq!(samples[1].sensor_values.data(), [4.0]);
+        let semicolons = TABLE.replace(',', ";");
+        let tabs = TABLE.replace(',', "\t").replace('\n', "\r\n");
+        let quoted = format!("# a remark\n\u{feff}{}", TABLE.replace("B,", "\"B\","));
+        for text in [semicolons, tabs] {
+            assert_eq!(
+                import(&text, &columns(), Missing::Refuse).unwrap().1,
+                samples
+            );
+        }
+        assert_eq!(
+            import(&quoted, &columns(), Missing::Refuse).unwrap().1,
+            samples
+        );
+    }
+
+    #[test]
+    fn missing_numbers_are_refused_or_skipped_as_told() {
+        let gaps = TABLE.replace(
+            "B,0.5,1,7,8,9",
+            "B,0.5,1,,8,9\nB,0.7,1,3,NA,9\nC,1,2,3,nan,1",
+        );
+        let error = import(&gaps, &columns(), Missing::Refuse)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("line 4, column p: is missing"), "{error}");
+        let (found, samples) = import(&gaps, &columns(), Missing::Skip).unwrap();
+        assert_eq!((found.skipped_readings, found.skipped_targets), (1, 2));
+        assert_eq!(found.skipped_samples, ["C"]);
+        assert_eq!(
+            (samples[0].sensor_coords.len(), samples[0].targets.len()),
+            (2, 2)
+        );
+        assert_eq!(samples[0].query_coords.data(), [0.0, 0.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn a_second_table_has_the_targets() {
+        let (folder, readings) = folder_with("r.csv", "run,x,p\n1,0,5\n1,1,6\n2,0,7\n");
+        let targets = folder.path().join("q.csv");
+        std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n1,0.2,4,2\n").unwrap();
+        let out = folder.path().join("o.parquet");
+        let columns = Columns {
+            coords: names("x"),
+            target_coords: names("x,t"),
+            target_values: names("u"),
+            ..columns()
+        };
+        let units = HashMap::from([("t".to_string(), "s".to_string())]);
+        import_tables(
+            &readings,
+            Some(&targets),
+            &columns,
+            Missing::Refuse,
+            &units,
+            &out,
+        )
+        .unwrap();
+        let reader = DatasetReader::open(&out).unwrap();
+        assert_eq!(reader.meta().query_coords[1].label(), "t [s]");
+        assert_eq!(reader.sample(0).unwrap().query_coords.data(), [4.0, 0.2]);
+        assert_eq!(reader.sample(1).unwrap().targets.data(), [1.0]);
+        std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n").unwrap();
+        let lacking = import_tables(
+            &readings,
+            Some(&targets),
+            &columns,
+            Missing::Refuse,
+            &units,
+            &out,
+        );
+        let error = lacking.unwrap_err().to_string();
+        assert!(
+            error.contains("sample \"1\" has sensors but no targets"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn faults_of_a_csv_are_placed() {
+        for (text, words) in [
+            (
+                TABLE.replace("B,0,0,1", "B,0,zero,1"),
+                "line 2, column y: \"zero\" is not a number",
+            ),
+            (
+                TABLE.replace("4,5,6", "4,inf,6"),
+                "line 3, column u: inf is not a finite float32",
+            ),
+            (
+                TABLE.replace("A,1,1,4,5,6", "A,1,1,4"),
+                "line 3: has 4 cells where the header has 6",
+            ),
+            (
+                TABLE.replace("A,1", ",1"),
+                "line 3, column run: the sample's name is empty",
+            ),
+            (
+                TABLE.replace("run,x", "run,lon"),
+                "column x: there is no such column; the table has run, lon",
+            ),
+            (
+                TABLE.replace("run,x,y", "run,x,x"),
+                "column x: appears twice",
+            ),
+            ("run,x,y,p,u,v\n".to_string(), "at least one sample"),
+            (String::new(), "is empty"),
+        ] {
+            let error = import(&text, &columns(), Missing::Refuse)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let (folder, path) = folder_with("t.csv", b"run,x,y,p,u,v\n\xff\xfe,1,1,1,1,1\n");
+        let out = folder.path().join("o.parquet");
+        let error = import_tables(
+            &path,
+            None,
+            &columns(),
+            Missing::Refuse,
+            &HashMap::new(),
+            &out,
+        );
+        assert!(error.unwrap_err().to_string().contains("UTF-8"));
+        assert!(!out.exists());
+    }
+
+    fn parquet_table(columns: Vec<(&str, ArrayRef)>) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn parquet_tables_give_the_same_as_csv() {
+        let number = |v: &[f64]| -> ArrayRef { Arc::new(Float64Array::from(v.to_vec())) };
+        let whole = |v: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(v.to_vec())) };
+        let table = |p: ArrayRef, run: ArrayRef| {
+            parquet_table(vec![
+                ("run", run),
+                ("y", whole(&[0, 1, 1])),
+                ("x", number(&[0.0, 1.0, 0.5])),
+                ("p", p),
+                ("v", number(&[3.0, 6.0, 9.0])),
+                ("u", number(&[2.0, 5.0, 8.0])),
+            ])
+        };
+        let run = || -> ArrayRef { Arc::new(StringArray::from(vec!["B", "A", "B"])) };
+        let (folder, path) = table(number(&[1.0, 4.0, 7.0]), run());
+        let out = folder.path().join("o.parquet");
+        import_tables(
+            &path,
+            None,
+            &columns(),
+            Missing::Refuse,
+            &HashMap::new(),
+            &out,
+        )
+        .unwrap();
+        let samples: Vec<Sample> = DatasetReader::open(&out)
+            .unwrap()
+            .samples()
+            .unwrap()
+            .collect::<Result<_>>()
+            .unwrap();
+        assert_eq!(
+            samples,
+            import(TABLE, &columns(), Missing::Refuse).unwrap().1
+        );
+
+        let gap: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(7.0)]));
+        let words: ArrayRef = Arc::new(StringArray::from(vec!["1", "four", "7"]));
+        for (p, message) in [
+            (gap, "row 1, column p: is missing"),
+            (words, "row 1, column p: is not a number"),
+            (number(&[1.0, 4.0, 1e300]), "row 2, column p: 1000000000"),
+        ] {
+            let (_folder, path) = table(p, run());
+            let refused = import_tables(
+                &path,
+                None,
+                &columns(),
+                Missing::Refuse,
+                &HashMap::new(),
+                &out,
+            );
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    fn npy(shape: &[usize], values: &[f32]) -> Vec<u8> {
+        let shape: Vec<String> = shape.iter().map(|n| format!("{n},")).collect();
+        let header = format!(
+            "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}\n",
+            shape.concat()
+        );
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        bytes
+    }
+
+    fn npz(arrays: &[(&str, &[usize], &[f32])]) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.npz");
+        let mut writer = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        for (i, (name, shape, values)) in arrays.iter().enumerate() {
+            let method = [
+                zip::CompressionMethod::Stored,
+                zip::CompressionMethod::Deflated,
+            ][i % 2];
+            let options = zip::write::SimpleFileOptions::default().compression_method(method);
+            writer.start_file(format!("{name}.npy"), options).unwrap();
+            writer.write_all(&npy(shape, values)).unwrap();
+        }
+        writer.finish().unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn padded_arrays_lose_their_padding() {
+        let nan = f32::NAN;
+        let (folder, path) = npz(&[
+            ("coords", &[2, 3, 1], &[0.0, 1.0, nan, 5.0, 6.0, 7.0]),
+            ("values", &[2, 3], &[10.0, 11.0, nan, 15.0, 16.0, 17.0]),
+            ("counts", &[2], &[2.0, 3.0]),
+            ("target_coords", &[2, 2], &[0.0, 0.1, 0.2, 0.3]),
+            (
+                "target_values",
+                &[2, 2, 2],
+                &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+            ),
+        ]);
+        let out = folder.path().join("o.parquet");
+        import_npz(&path, &ArrayNames::default(), Missing::Refuse, &out).unwrap();
+        let reader = DatasetReader::open(&out).unwrap();
+        assert_eq!(reader.meta().widths(), [1, 1, 2, 2]);
+        let first = reader.sample(0).unwrap();
+        assert_eq!(first.sensor_values.data(), [10.0, 11.0]);
+        assert_eq!(reader.sample(1).unwrap().query_coords, first.query_coords);
+        assert_eq!(
+            reader.sample(1).unwrap().targets.data(),
+            [5.0, 6.0, 7.0, 8.0]
+        );
+    }
+
+    #[test]
+    fn faults_of_an_npz_are_placed() {
+        let coords: (&str, &[usize], &[f32]) = ("coords", &[1, 2, 1], &[0.0, 1.0]);
+        let values: (&str, &[usize], &[f32]) = ("values", &[1, 2], &[5.0, f32::NAN]);
+        let target_coords: (&str, &[usize], &[f32]) = ("target_coords", &[1, 1, 1], &[0.0]);
+        let targets: (&str, &[usize], &[f32]) = ("target_values", &[1, 1], &[0.0]);
+        let import = |arrays: &[_], missing| {
+            let (folder, path) = npz(arrays);
+            import_npz(
+                &path,
+                &ArrayNames::default(),
+                missing,
+                &folder.path().join("o.parquet"),
+            )
+        };
+        for (arrays, words) in [
+            (
+                vec![coords, values, target_coords, targets],
+                "sample 0, entry 1, column values: is missing (NaN)",
+            ),
+            (
+                vec![coords, values, targets],
+                "column target_coords: there is no such array; the archive has coords",
+            ),
+            (
+                vec![
+                    ("coords", &[1, 3, 1], &[0.0; 3]),
+                    values,
+                    target_coords,
+                    targets,
+                ],
+                "column coords: has the shape [1, 3, 1]; wanted: (1, 2, d)",
+            ),
+            (
+                vec![
+                    coords,
+                    values,
+                    target_coords,
+                    ("target_values", &[2, 1], &[0.0; 2]),
+                ],
+                "column target_values: has 2 samples where",
+            ),
+            (
+                vec![
+                    coords,
+                    values,
+                    ("counts", &[1], &[3.0]),
+                    target_coords,
+                    targets,
+                ],
+                "column counts: must hold 1 whole numbers between 0 and 2",
+            ),
+        ] {
+            let error = import(&arrays, Missing::Refuse).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let found = import(&[coords, values, target_coords, targets], Missing::Skip).unwrap();
+        assert_eq!(found.skipped_readings, 1);
+    }
+}

@@ -7,6 +7,7 @@
 mod batch;
 mod dataset;
 mod generate;
+mod guard;
 mod import;
 mod meta;
 mod normalise;
@@ -16,7 +17,7 @@ mod summary;
 mod table;
 
 pub use batch::{Batch, Subset};
-pub use dataset::{DatasetReader, DatasetWriter};
+pub use dataset::{DatasetReader, DatasetWriter, Samples};
 pub use generate::{Generated, Generator};
 pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
 pub use meta::{Channel, Meta};

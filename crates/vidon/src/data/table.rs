@@ -10,6 +10,7 @@ use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::data::guard::guarded;
 use crate::error::{Error, Result};
 use crate::files::head;
 
@@ -38,7 +39,7 @@ impl Table {
 pub(crate) fn read_table(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
     match &head(path)?[..] {
         [] => Err(Error::data(path, "is empty")),
-        b"PAR1" => read_parquet(path, id, numbers),
+        b"PAR1" => guarded(path, || read_parquet(path, id, numbers)),
         b"PK\x03\x04" => Err(Error::data(
             path,
             "is a zip file; name it .npz if it holds NumPy arrays",

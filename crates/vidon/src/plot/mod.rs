@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 use crate::files::write_file;
 
 /// Pixels of one panel, its colour bar included.
-const PANEL: (u32, u32) = (460, 400);
-const TITLE: u32 = 34;
+const PANEL: (u32, u32) = (800, 700);
+const TITLE: u32 = 64;
 /// Room for the labels left of and below the axes, and for the colour bar on the right.
-const LEFT: u32 = 62;
-const BELOW: u32 = 44;
-const BAR: u32 = 86;
-const EDGE: u32 = 14;
+const LEFT: u32 = 112;
+const BELOW: u32 = 76;
+const BAR: u32 = 150;
+const EDGE: u32 = 24;
 /// Largest picture per axis; beyond it a PNG would not open in common viewers.
 const MOST_PIXELS: u32 = 32_000;
 
@@ -200,12 +200,12 @@ fn draw_panel<B: DrawingBackend>(
     let (mut width, mut height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
     if coloured {
         let scale = (width as f64 / (x1 - x0)).min(height as f64 / (y1 - y0));
-        let pixels = |length: f64| ((scale * length).round() as u32).max(40);
+        let pixels = |length: f64| ((scale * length).round() as u32).max(70);
         (width, height) = (pixels(x1 - x0).min(width), pixels(y1 - y0).min(height));
     }
     let (right, bottom) = (PANEL.0 - LEFT - width, PANEL.1 - TITLE - BELOW - height);
     let font = |size: u32| ("sans-serif", size).into_font();
-    area.titled(&panel.title, font(16))?;
+    area.margin(14, 0, 0, 0).titled(&panel.title, font(28))?;
     let frame = area.margin(TITLE, bottom, 0, right);
     let mut chart = ChartBuilder::on(&frame)
         .x_label_area_size(BELOW)
@@ -221,15 +221,15 @@ fn draw_panel<B: DrawingBackend>(
         .y_label_formatter(&|v| number(*v, y_digits))
         .x_desc(&panel.x_label)
         .y_desc(&panel.y_label)
-        .label_style(font(12))
-        .axis_desc_style(font(13))
+        .label_style(font(21))
+        .axis_desc_style(font(23))
         .draw()?;
 
     let ends = panel.ends();
     match &panel.marks {
         Marks::Points { places, values } => {
             let radius = (0.35 * ((width * height) as f64 / places.len().max(1) as f64).sqrt())
-                .clamp(1.0, 6.0);
+                .clamp(2.0, 10.0);
             let circle = |(p, v): (&[f64; 2], &f64)| {
                 Circle::new(
                     (p[0], p[1]),
@@ -256,11 +256,11 @@ fn draw_panel<B: DrawingBackend>(
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let blue = RGBColor(49, 104, 142);
             chart.draw_series(LineSeries::new(points.iter().copied(), blue.mix(0.5)))?;
-            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, blue.filled())))?;
+            chart.draw_series(points.iter().map(|&p| Circle::new(p, 5, blue.filled())))?;
         }
     }
     if coloured {
-        draw_bar(area, LEFT + width + 14, height, ends)?;
+        draw_bar(area, LEFT + width + 24, height, ends)?;
     }
     Ok(())
 }
@@ -272,7 +272,7 @@ fn draw_bar<B: DrawingBackend>(
     height: u32,
     ends: [f64; 2],
 ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    const WIDTH: i32 = 14;
+    const WIDTH: i32 = 24;
     let (x, top, height) = (x as i32, TITLE as i32, height as i32);
     for line in 0..height {
         let share = 1.0 - (line as f64 + 0.5) / height as f64;
@@ -285,16 +285,16 @@ fn draw_bar<B: DrawingBackend>(
         BLACK,
     ))?;
     let digits = label_digits(ends[0], ends[1]);
-    let style = ("sans-serif", 12).into_font().color(&BLACK);
+    let style = ("sans-serif", 21).into_font().color(&BLACK);
     for tick in 0..=4 {
         let share = tick as f64 / 4.0;
         let y = top + height - (share * height as f64).round() as i32;
         area.draw(&PathElement::new(
-            [(x + WIDTH, y), (x + WIDTH + 4, y)],
+            [(x + WIDTH, y), (x + WIDTH + 7, y)],
             BLACK,
         ))?;
         let label = number(ends[0] + share * (ends[1] - ends[0]), digits);
-        area.draw(&Text::new(label, (x + WIDTH + 7, y - 6), style.clone()))?;
+        area.draw(&Text::new(label, (x + WIDTH + 12, y - 11), style.clone()))?;
     }
     Ok(())
 }

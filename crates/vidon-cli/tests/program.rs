@@ -1,0 +1,357 @@
+//! The program as a user runs it.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs `vidon` in `folder`, with its cache there too.
+fn vidon(folder: &Path, arguments: &str) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vidon"));
+    command
+        .current_dir(folder)
+        .env("VIDON_CACHE", folder.join("cache"))
+        .args(arguments.split_whitespace());
+    command
+}
+
+/// Runs it and expects success; gives what it printed.
+fn succeed(folder: &Path, arguments: &str) -> String {
+    let output = vidon(folder, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "vidon {arguments}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs it and expects a readable failure; gives the message.
+fn fail(folder: &Path, arguments: &str) -> String {
+    let output = vidon(folder, arguments);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "vidon {arguments} should fail");
+    assert!(!errors.contains("panicked"), "{errors}");
+    assert!(errors.contains("error: "), "{errors}");
+    errors
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn every_problem_goes_from_function_to_picture() {
+    let dir = folder();
+    let dir = dir.path();
+    for (problem, sensors, queries) in [
+        ("darcy", 2341..=2861, 51 * 51),
+        ("allen-cahn", 608..=744, 76 * 76 * 41),
+        ("navier-stokes", 980..=1198, 65 * 65),
+    ] {
+        succeed(
+            dir,
+            &format!(
+                "generate {problem} --layout variable --split test --samples 4 --out d.parquet"
+            ),
+        );
+        let shown: Value = serde_json::from_str(&succeed(dir, "inspect d.parquet --json")).unwrap();
+        assert_eq!(shown["samples"], 4);
+        assert_eq!(shown["queries"]["min"], queries);
+        for end in ["min", "median", "max"] {
+            assert!(sensors.contains(&(shown["sensors"][end].as_u64().unwrap() as usize)));
+        }
+        assert_eq!(shown["meta"]["provenance"]["problem"], problem);
+        let text = succeed(dir, "inspect d.parquet");
+        assert!(
+            text.contains("sensors per sample") && text.contains("provenance"),
+            "{text}"
+        );
+        for picture in ["p.png", "p.svg"] {
+            succeed(dir, &format!("plot d.parquet --sample 3 --out {picture}"));
+            assert!(std::fs::metadata(dir.join(picture)).unwrap().len() > 10_000);
+        }
+    }
+}
+
+#[test]
+fn all_layouts_see_the_same_functions() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut targets = Vec::new();
+    for layout in [
+        "regular",
+        "irregular",
+        "missing",
+        "perturbed",
+        "random",
+        "variable",
+    ] {
+        succeed(
+            dir,
+            &format!(
+                "generate navier-stokes --layout {layout} --split test --samples 3 --out {layout}.parquet"
+            ),
+        );
+        let shown: Value =
+            serde_json::from_str(&succeed(dir, &format!("inspect {layout}.parquet --json")))
+                .unwrap();
+        targets.push(shown["ranges"]["targets"].clone());
+        assert_eq!(
+            shown["fixed_sensors"],
+            ["regular", "irregular"].contains(&layout),
+            "{layout}"
+        );
+    }
+    assert!(targets.iter().all(|t| t == &targets[0]));
+    succeed(
+        dir,
+        "plot regular.parquet irregular.parquet missing.parquet perturbed.parquet random.parquet variable.parquet --only sensors --out six.png",
+    );
+}
+
+#[test]
+fn training_targets_stand_at_the_sensors_at_all_times() {
+    let dir = folder();
+    let dir = dir.path();
+    succeed(
+        dir,
+        "generate allen-cahn --layout random --split train --samples 2 --out a.parquet",
+    );
+    let shown: Value = serde_json::from_str(&succeed(dir, "inspect a.parquet --json")).unwrap();
+    assert_eq!(
+        (&shown["sensors"]["max"], &shown["queries"]["max"]),
+        (&676.into(), &(676 * 21).into())
+    );
+    succeed(
+        dir,
+        "generate darcy --boundary periodic --layout missing --split val --samples 2 --out b.parquet",
+    );
+    let shown: Value = serde_json::from_str(&succeed(dir, "inspect b.parquet --json")).unwrap();
+    assert_eq!(shown["sensors"], shown["queries"]);
+    assert_eq!(
+        shown["meta"]["provenance"]["parameters"]["boundary"],
+        "periodic"
+    );
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads_with_and_without_cache() {
+    let dir = folder();
+    let dir = dir.path();
+    let make = |options: &str| {
+        succeed(
+            dir,
+            &format!(
+                "generate darcy --layout perturbed --split val --seed 3 --out d.parquet {options}"
+            ),
+        );
+        std::fs::read(dir.join("d.parquet")).unwrap()
+    };
+    let fresh = make("--samples 6 --threads 1 --cache none");
+    for options in [
+        "--threads 2 --cache none",
+        "--threads 4 --cache c",
+        "--threads 1 --cache c",
+    ] {
+        assert!(
+            make(&format!("--samples 6 {options}")) == fresh,
+            "{options}"
+        );
+    }
+    let other = make("--samples 6 --sensor-seed 4");
+    assert!(other != fresh);
+}
+
+#[test]
+fn two_processes_may_want_the_same_functions() {
+    let dir = folder();
+    let dir = dir.path();
+    let start = |out: &str| {
+        let arguments =
+            format!("generate navier-stokes --layout random --split val --samples 8 --out {out}");
+        command(dir, &arguments)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let (mut a, mut b) = (start("a.parquet"), start("b.parquet"));
+    assert!(a.wait().unwrap().success() && b.wait().unwrap().success());
+    assert!(
+        std::fs::read(dir.join("a.parquet")).unwrap()
+            == std::fs::read(dir.join("b.parquet")).unwrap()
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_no_half_written_file() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut child = command(
+        dir,
+        "generate darcy --layout random --split test --samples 5000 --out big.parquet",
+    )
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let status = child.wait().unwrap();
+    assert!(!status.success());
+    let mut words = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut words).unwrap();
+    assert!(words.contains("interrupted"), "{words}");
+    let left: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|f| f.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["cache"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_takes_no_more_is_an_error_and_leaves_nothing() {
+    let dir = folder();
+    let dir = dir.path();
+    // Writes beyond 64 KiB fail, as they would on a full disk.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 128; exec {} generate allen-cahn --layout random --split test --samples 40 --cache none --out d.parquet",
+        env!("CARGO_BIN_EXE_vidon")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        words.contains("error: ") && words.contains("d.parquet") && !words.contains("panicked"),
+        "{words}"
+    );
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0);
+}
+
+#[test]
+fn a_users_table_becomes_a_dataset() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut text = String::from("day,x,y,p,T\n");
+    for day in 0..3 {
+        for well in 0..5 + day {
+            let x = (well as f64 * 0.7).sin();
+            text += &format!("d{day},{x},{},{},{}\n", well % 3, x * 2.0, x + day as f64);
+        }
+    }
+    text += "d2,0.5,1,,3\n";
+    std::fs::write(dir.join("wells.csv"), &text).unwrap();
+    let import = "import wells.csv --sample day --coords x,y --values p --target-values T --unit p=bar --out w.parquet";
+    assert!(fail(dir, import).contains("line 20, column p: is missing"));
+    assert!(!dir.join("w.parquet").exists());
+    let words = succeed(dir, &format!("{import} --missing skip"));
+    for part in [
+        "samples    3",
+        "5 / 6 / 7",
+        "p [bar]",
+        "1 reading with a missing number was left out",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    succeed(dir, "plot w.parquet --sample 2 --out w.png");
+}
+
+#[test]
+fn wrong_input_gets_a_clear_message() {
+    let dir = folder();
+    let dir = dir.path();
+    succeed(
+        dir,
+        "generate allen-cahn --layout random --split val --samples 2 --out good.parquet",
+    );
+    let bytes = std::fs::read(dir.join("good.parquet")).unwrap();
+    std::fs::write(dir.join("cut.parquet"), &bytes[..bytes.len() / 2]).unwrap();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 3] ^= 0x10;
+    std::fs::write(dir.join("flipped.parquet"), flipped).unwrap();
+    std::fs::write(dir.join("empty.parquet"), b"").unwrap();
+    std::fs::write(dir.join("table.csv"), "run,x,p,u\n1,2,3,4\n").unwrap();
+    std::fs::write(dir.join("bad.npz"), b"PK\x03\x04 and nothing more").unwrap();
+    let import =
+        "import table.csv --sample run --coords x --values p --target-values u --out o.parquet";
+    for (arguments, words) in [
+        (
+            "inspect absent.parquet",
+            "cannot open absent.parquet: No such file",
+        ),
+        ("inspect cut.parquet", "cut short"),
+        ("inspect flipped.parquet", "flipped.parquet"),
+        ("inspect empty.parquet", "empty.parquet: is empty"),
+        ("inspect table.csv", "is not a Parquet file; `vidon import`"),
+        (
+            "plot good.parquet --sample 2 --out p.png",
+            "has samples 0 to 1; there is no sample 2",
+        ),
+        ("plot good.parquet --out p.jpg", ".png or .svg"),
+        (
+            "plot good.parquet --out no/such/p.png",
+            "cannot create a file in no/such",
+        ),
+        (
+            "generate darcy --layout random --split val --samples 0 --out o.parquet",
+            "--samples must be at least 1",
+        ),
+        (
+            "generate allen-cahn --boundary periodic --layout random --split val --out o.parquet",
+            "--boundary belongs to the problem darcy",
+        ),
+        (
+            "generate darcy --layout scattered --split val --out o.parquet",
+            "[possible values: regular, irregular",
+        ),
+        (
+            "generate darcy --layout random --split val --samples 1 --out . ",
+            "is a folder",
+        ),
+        (
+            "generate allen-cahn --layout random --split val --cache good.parquet --out o.parquet",
+            "cannot create the cache folder",
+        ),
+        (
+            &import.replace("--coords x", "--coords lon"),
+            "column lon: there is no such column; the table has run, x, p, u",
+        ),
+        (&import.replace("--coords x", ""), "--coords is needed"),
+        (&import.replace("--sample run", ""), "--sample is needed"),
+        (&format!("{import} --unit z=m"), "z is not a column"),
+        (&format!("{import} --counts n"), "belong to .npz"),
+        ("import bad.npz --out o.parquet", "cannot be read as .npz"),
+        (
+            "import bad.npz --sample run --out o.parquet",
+            "--sample belongs to tables",
+        ),
+    ] {
+        let message = fail(dir, arguments);
+        assert!(message.contains(words), "vidon {arguments}: {message}");
+        assert!(!dir.join("o.parquet").exists() && !dir.join("p.png").exists());
+    }
+}
+
+#[test]
+fn help_teaches() {
+    let dir = folder();
+    let help = succeed(dir.path(), "--help");
+    for word in ["generate", "import", "inspect", "plot", "First steps"] {
+        assert!(help.contains(word), "{help}");
+    }
+    for command in ["generate", "import", "inspect", "plot"] {
+        assert!(succeed(dir.path(), &format!("{command} --help")).len() > 500);
+    }
+}
