@@ -178,6 +178,8 @@ pub struct DarcySolver {
     m: usize,
     poisson: Box<dyn FastPoisson>,
     matrix: ScaledMatrix,
+    /// The iterates of conjugate gradients: solution, residual, search direction, its image, preconditioned residual.
+    work: [Vec<f64>; 5],
 }
 
 /// What [`DarcySolver::solve`] found.
@@ -205,6 +207,7 @@ impl DarcySolver {
             m,
             poisson,
             matrix: ScaledMatrix::new(m),
+            work: std::array::from_fn(|_| vec![0.0; m * m]),
         }
     }
 
@@ -224,37 +227,40 @@ impl DarcySolver {
                 "the permeability must be positive and finite everywhere; it has the value {bad}"
             )));
         }
-        let node = |i: usize| (i / m + first) * nodes + i % m + first;
-
-        self.matrix.fill(a, nodes, self.boundary);
+        self.matrix.fill(a, nodes, first);
+        let [w, r, direction, image, z] = &mut self.work;
         let h2 = 1.0 / (self.n * self.n) as f64;
-        let mut r: Vec<f64> = (0..m * m)
-            .map(|i| h2 * f[node(i)] / self.matrix.sqrt_a[i])
-            .collect();
-        let norm = self.matrix.unscaled_square(&r).sqrt();
-        let mut w = vec![0.0; m * m];
-        let mut direction = vec![0.0; m * m];
-        let mut image = vec![0.0; m * m];
-        let mut z = vec![0.0; m * m];
-        let (mut rz_before, mut residual, mut iterations) =
-            (0.0, if norm > 0.0 { 1.0 } else { 0.0 }, 0);
+        for i in 0..m {
+            let f = &f[(i + first) * nodes + first..][..m];
+            let sqrt_a = &self.matrix.sqrt_a[i * m..][..m];
+            for ((r, f), sqrt_a) in r[i * m..][..m].iter_mut().zip(f).zip(sqrt_a) {
+                *r = h2 * f / sqrt_a;
+            }
+        }
+        w.fill(0.0);
+        direction.fill(0.0);
+        let norm = self.matrix.unscaled_square(r).sqrt();
+        let mut residual = if norm > 0.0 { 1.0 } else { 0.0 };
+        let (mut rz_before, mut iterations) = (f64::INFINITY, 0);
 
         while residual > TOLERANCE {
-            z.copy_from_slice(&r);
-            self.poisson.solve(&mut z);
-            let rz = dot(&r, &z);
-            let beta = if iterations == 0 { 0.0 } else { rz / rz_before };
-            for (d, z) in direction.iter_mut().zip(&z) {
+            z.copy_from_slice(r);
+            self.poisson.solve(z);
+            let rz = dot(r, z);
+            let beta = rz / rz_before;
+            for (d, z) in direction.iter_mut().zip(&*z) {
                 *d = z + beta * *d;
             }
-            self.matrix.apply(&direction, &mut image);
-            let alpha = rz / dot(&direction, &image);
-            for i in 0..m * m {
-                w[i] += alpha * direction[i];
-                r[i] -= alpha * image[i];
+            self.matrix.apply(direction, image);
+            let alpha = rz / dot(direction, image);
+            for (w, d) in w.iter_mut().zip(&*direction) {
+                *w += alpha * d;
+            }
+            for (r, d) in r.iter_mut().zip(&*image) {
+                *r -= alpha * d;
             }
             rz_before = rz;
-            residual = self.matrix.unscaled_square(&r).sqrt() / norm;
+            residual = self.matrix.unscaled_square(r).sqrt() / norm;
             iterations += 1;
             if iterations == MAX_ITERATIONS || !residual.is_finite() {
                 return Err(Error::Numerics(format!(
@@ -264,8 +270,13 @@ impl DarcySolver {
         }
 
         let mut u = vec![0.0; nodes * nodes];
-        for i in 0..m * m {
-            u[node(i)] = w[i] / self.matrix.sqrt_a[i];
+        for i in 0..m {
+            let w = w[i * m..][..m]
+                .iter()
+                .zip(&self.matrix.sqrt_a[i * m..][..m]);
+            for (u, (w, sqrt_a)) in u[(i + first) * nodes + first..][..m].iter_mut().zip(w) {
+                *u = w / sqrt_a;
+            }
         }
         if self.boundary == Boundary::Periodic {
             let mean = u.iter().sum::<f64>() / u.len() as f64;
@@ -302,45 +313,54 @@ impl ScaledMatrix {
         }
     }
 
-    fn fill(&mut self, a: &[f64], nodes: usize, boundary: Boundary) {
+    /// From a on `nodes × nodes` nodes, of which `first..first + m` per axis are unknowns.
+    fn fill(&mut self, a: &[f64], nodes: usize, first: usize) {
         let m = self.m;
-        let first = match boundary {
-            Boundary::Dirichlet => 1,
-            Boundary::Periodic => 0,
-        };
-        let at = |i: usize, j: usize| (i % nodes) * nodes + j % nodes;
-        let inside = |i: usize| boundary == Boundary::Periodic || i < m;
+        let roots: Vec<f64> = a.iter().map(|v| v.sqrt()).collect();
+        let wraps = m == nodes;
+        let row = |i: usize| (i % nodes) * nodes..(i % nodes + 1) * nodes;
         for i in 0..m {
+            let (here, north, south) = (
+                row(i + first),
+                row(i + first + nodes - 1),
+                row(i + first + 1),
+            );
+            let (root, root_south) = (&roots[here.clone()], &roots[south.clone()]);
+            let (here, north, south) = (&a[here], &a[north], &a[south]);
             for j in 0..m {
-                let here = at(i + first, j + first);
-                let (north, west) = (
-                    at(i + first + nodes - 1, j + first),
-                    at(i + first, j + first + nodes - 1),
-                );
-                let (south, east) = (at(i + first + 1, j + first), at(i + first, j + first + 1));
-                let face = |other: usize| 0.5 * (a[here] + a[other]);
-                let coupling = |other: usize| face(other) / (a[here] * a[other]).sqrt();
+                let c = j + first;
+                let east = if c + 1 == nodes { 0 } else { c + 1 };
+                let west = if c == 0 { nodes - 1 } else { c - 1 };
+                let around = north[c] + south[c] + here[east] + here[west];
                 let k = i * m + j;
-                self.sqrt_a[k] = a[here].sqrt();
-                self.diagonal[k] = (face(north) + face(west) + face(south) + face(east)) / a[here];
-                self.east[k] = if inside(j + 1) { coupling(east) } else { 0.0 };
-                self.south[k] = if inside(i + 1) { coupling(south) } else { 0.0 };
+                self.sqrt_a[k] = root[c];
+                // The four faces (a + a')/2, over a.
+                self.diagonal[k] = 2.0 + 0.5 * around / here[c];
+                let coupling =
+                    |other: f64, other_root: f64| 0.5 * (here[c] + other) / (root[c] * other_root);
+                self.east[k] = if wraps || j + 1 < m {
+                    coupling(here[east], root[east])
+                } else {
+                    0.0
+                };
+                self.south[k] = if wraps || i + 1 < m {
+                    coupling(south[c], root_south[c])
+                } else {
+                    0.0
+                };
             }
         }
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) {
         let m = self.m;
-        let row = |values: &[f64], i: usize| -> std::ops::Range<usize> {
-            debug_assert!(values.len() == m * m);
-            i * m..(i + 1) * m
-        };
         for i in 0..m {
-            let (above, below) = ((i + m - 1) % m, (i + 1) % m);
-            let (here, up, down) = (&x[row(x, i)], &x[row(x, above)], &x[row(x, below)]);
-            let (diagonal, east) = (&self.diagonal[row(x, i)], &self.east[row(x, i)]);
-            let (south, north) = (&self.south[row(x, i)], &self.south[row(x, above)]);
-            let out = &mut y[row(x, i)];
+            let above = if i == 0 { m - 1 } else { i - 1 };
+            let below = if i + 1 == m { 0 } else { i + 1 };
+            let (here, up, down) = (&x[i * m..][..m], &x[above * m..][..m], &x[below * m..][..m]);
+            let (diagonal, east) = (&self.diagonal[i * m..][..m], &self.east[i * m..][..m]);
+            let (south, north) = (&self.south[i * m..][..m], &self.south[above * m..][..m]);
+            let out = &mut y[i * m..][..m];
             for j in 0..m {
                 out[j] = diagonal[j] * here[j] - south[j] * down[j] - north[j] * up[j];
             }

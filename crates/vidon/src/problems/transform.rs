@@ -55,12 +55,13 @@ impl SineTransform {
         let n = self.n;
         let (a, b) = (&mut a[..n - 1], &mut b[..n - 1]);
         self.packed[0] = Complex64::default();
-        for j in 1..n {
-            let (x, y) = (
-                Complex64::new(a[j - 1], b[j - 1]),
-                Complex64::new(a[n - 1 - j], b[n - 1 - j]),
-            );
-            self.packed[j] = (x + y) * self.sines[j] + (x - y) * 0.5;
+        for j in 1..=n / 2 {
+            // Entries j and n - j together: their sums and differences are the same but for the sign.
+            let x = Complex64::new(a[j - 1], b[j - 1]);
+            let y = Complex64::new(a[n - 1 - j], b[n - 1 - j]);
+            let (sum, half) = ((x + y) * self.sines[j], (x - y) * 0.5);
+            self.packed[j] = sum + half;
+            self.packed[n - j] = sum - half;
         }
         self.fft
             .process_with_scratch(&mut self.packed, &mut self.scratch);
