@@ -178,8 +178,10 @@ pub struct DarcySolver {
     m: usize,
     poisson: Box<dyn FastPoisson>,
     matrix: ScaledMatrix,
-    /// The iterates of conjugate gradients: solution, residual, search direction, its image, preconditioned residual.
-    work: [Vec<f64>; 5],
+    /// Solution, residual, search direction and its image of the conjugate gradients.
+    work: [Vec<f64>; 4],
+    /// The preconditioned residual.
+    z: Vec<f32>,
 }
 
 /// What [`DarcySolver::solve`] found.
@@ -208,6 +210,7 @@ impl DarcySolver {
             poisson,
             matrix: ScaledMatrix::new(m),
             work: std::array::from_fn(|_| vec![0.0; m * m]),
+            z: vec![0.0; m * m],
         }
     }
 
@@ -228,7 +231,7 @@ impl DarcySolver {
             )));
         }
         self.matrix.fill(a, nodes, first);
-        let [w, r, direction, image, z] = &mut self.work;
+        let ([w, r, direction, image], z) = (&mut self.work, &mut self.z);
         let h2 = 1.0 / (self.n * self.n) as f64;
         for i in 0..m {
             let f = &f[(i + first) * nodes + first..][..m];
@@ -244,12 +247,17 @@ impl DarcySolver {
         let (mut rz_before, mut iterations) = (f64::INFINITY, 0);
 
         while residual > TOLERANCE {
-            z.copy_from_slice(r);
+            // Scaled to about 1, so that single precision neither over- nor underflows.
+            let size = residual * norm;
+            let scale = 1.0 / size;
+            for (z, r) in z.iter_mut().zip(&*r) {
+                *z = (scale * r) as f32;
+            }
             self.poisson.solve(z);
-            let rz = dot(r, z);
+            let rz = lanes(r.len(), |i| r[i] * z[i] as f64) * size;
             let beta = rz / rz_before;
             for (d, z) in direction.iter_mut().zip(&*z) {
-                *d = z + beta * *d;
+                *d = *z as f64 * size + beta * *d;
             }
             self.matrix.apply(direction, image);
             let alpha = rz / dot(direction, image);
