@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 
 /// Learn operators between functions from scattered sensors.
 ///
-/// A sample is a set of sensors (where they stand and what they read) and the answers at some queries. Numbers
-/// and places of the sensors may change from sample to sample.
+/// A sample is a set of sensors (where they stand and what they read) and the answers at some
+/// queries. Numbers and places of the sensors may change from sample to sample.
 ///
 /// First steps:
 ///
@@ -20,7 +20,8 @@ use clap::{Parser, Subcommand};
 ///
 /// Your own measurements:
 ///
-///   vidon import readings.csv --sample run --coords x,y --values p --target-values u --out mine.parquet
+///   vidon import readings.csv --sample run --coords x,y --values p --target-values u \
+///     --out mine.parquet
 #[derive(Parser)]
 #[command(
     version,
@@ -33,11 +34,11 @@ struct Arguments {
     command: Command,
 
     /// Threads to compute with [default: one per core]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, display_order = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
     /// Say nothing but results and errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 101)]
     quiet: bool,
 }
 

@@ -22,10 +22,12 @@ use crate::ui::{Ui, count};
 #[derive(Args)]
 #[command(after_help = "Examples:
   Pressure at wells, and the temperature wanted at the same places:
-    vidon import wells.csv --sample day --coords x,y --values p --target-values T --out wells.parquet
+    vidon import wells.csv --sample day --coords x,y --values p --target-values T \\
+      --out wells.parquet
   Targets elsewhere and in time, in a table of their own:
     vidon import buoys.csv --sample run --coords lon,lat --values sst,salt \\
-      --targets grid.csv --target-coords lon,lat,hour --target-values sst --unit hour=h --out ocean.parquet
+      --targets grid.csv --target-coords lon,lat,hour --target-values sst \\
+      --unit hour=h --out ocean.parquet
   Padded arrays:
     vidon import campaign.npz --out campaign.parquet")]
 pub struct Arguments {

@@ -18,7 +18,9 @@ use crate::files::write_file;
 const PANEL: (u32, u32) = (800, 700);
 const TITLE: u32 = 64;
 /// Room for the labels left of and below the axes, and for the colour bar on the right.
-const LEFT: u32 = 112;
+const LEFT: u32 = 116;
+/// White left of the vertical axis' name.
+const MARGIN: u32 = 10;
 const BELOW: u32 = 76;
 const BAR: u32 = 150;
 const EDGE: u32 = 24;
@@ -206,10 +208,10 @@ fn draw_panel<B: DrawingBackend>(
     let (right, bottom) = (PANEL.0 - LEFT - width, PANEL.1 - TITLE - BELOW - height);
     let font = |size: u32| ("sans-serif", size).into_font();
     area.margin(14, 0, 0, 0).titled(&panel.title, font(28))?;
-    let frame = area.margin(TITLE, bottom, 0, right);
+    let frame = area.margin(TITLE, bottom, MARGIN, right);
     let mut chart = ChartBuilder::on(&frame)
         .x_label_area_size(BELOW)
-        .y_label_area_size(LEFT)
+        .y_label_area_size(LEFT - MARGIN)
         .build_cartesian_2d(x0..x1, y0..y1)?;
     let (x_digits, y_digits) = (label_digits(x0, x1), label_digits(y0, y1));
     chart
@@ -228,7 +230,7 @@ fn draw_panel<B: DrawingBackend>(
     let ends = panel.ends();
     match &panel.marks {
         Marks::Points { places, values } => {
-            let radius = (0.35 * ((width * height) as f64 / places.len().max(1) as f64).sqrt())
+            let radius = (0.28 * ((width * height) as f64 / places.len().max(1) as f64).sqrt())
                 .clamp(2.0, 10.0);
             let circle = |(p, v): (&[f64; 2], &f64)| {
                 Circle::new(

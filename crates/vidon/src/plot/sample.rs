@@ -21,19 +21,11 @@ pub enum Part {
 pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) -> Vec<Panel> {
     let mut panels = Vec::new();
     if part != Part::Targets {
-        let count = sample.sensor_coords.len();
+        let (count, coords) = (sample.sensor_coords.len(), &sample.sensor_coords);
         for (k, channel) in meta.sensor_values.iter().enumerate() {
-            let all: Vec<usize> = (0..count).collect();
             let title = format!("{caption}{} at {count} sensors", channel.label());
-            let (coords, values) = (&sample.sensor_coords, &sample.sensor_values);
-            panels.push(panel(
-                title,
-                &meta.sensor_coords,
-                coords,
-                channel,
-                column(values, k),
-                &all,
-            ));
+            let values = column(&sample.sensor_values, k);
+            panels.push(panel(title, &meta.sensor_coords, coords, channel, values));
         }
     }
     if part != Part::Sensors {
@@ -42,16 +34,15 @@ pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) ->
             let scale = extent(values.iter().copied());
             for (label, entries) in slices(&sample.query_coords, &meta.query_coords) {
                 let title = format!("{caption}{}{label}, target", channel.label());
+                let coords = sample.query_coords.select(&entries);
                 let shown = entries.iter().map(|&i| values[i]).collect();
-                let mut panel = panel(
-                    title,
-                    &meta.query_coords,
-                    &sample.query_coords,
-                    channel,
-                    shown,
-                    &entries,
-                );
+                let mut panel = panel(title, &meta.query_coords, &coords, channel, shown);
                 panel.scale = Some(scale);
+                if let Marks::Points { places, values } = &panel.marks
+                    && let Some(image) = as_image(places, values)
+                {
+                    panel.marks = image;
+                }
                 panels.push(panel);
             }
         }
@@ -63,51 +54,47 @@ fn column(rows: &Rows, k: usize) -> Vec<f64> {
     rows.iter().map(|row| row[k] as f64).collect()
 }
 
-/// One panel of `values` at the entries of `coords`, drawn over the first two coordinates.
+/// One panel of `values` at `coords`, drawn over the first two coordinates.
 fn panel(
     title: String,
     axes: &[Channel],
     coords: &Rows,
     channel: &Channel,
     values: Vec<f64>,
-    entries: &[usize],
 ) -> Panel {
-    let x: Vec<f64> = entries.iter().map(|&i| coords.row(i)[0] as f64).collect();
-    let x_label = axes[0].label();
-    if axes.len() == 1 {
-        let marks = Marks::Curve { x, values };
-        return Panel {
-            title,
-            x_label,
-            y_label: channel.label(),
-            marks,
-            scale: None,
-        };
-    }
-    let y: Vec<f64> = entries.iter().map(|&i| coords.row(i)[1] as f64).collect();
-    let marks = as_image(&x, &y, &values).unwrap_or_else(|| Marks::Points {
-        places: x.iter().zip(&y).map(|(&x, &y)| [x, y]).collect(),
-        values,
-    });
+    let (y_label, marks) = match axes {
+        [_] => (
+            channel.label(),
+            Marks::Curve {
+                x: column(coords, 0),
+                values,
+            },
+        ),
+        _ => {
+            let places = coords.iter().map(|p| [p[0] as f64, p[1] as f64]).collect();
+            (axes[1].label(), Marks::Points { places, values })
+        }
+    };
     Panel {
         title,
-        x_label,
-        y_label: axes[1].label(),
+        x_label: axes[0].label(),
+        y_label,
         marks,
         scale: None,
     }
 }
 
 /// The points as an image, if they fill the product of two axes.
-fn as_image(x: &[f64], y: &[f64], values: &[f64]) -> Option<Marks> {
-    let (xs, ys) = (distinct(x), distinct(y));
+fn as_image(places: &[[f64; 2]], values: &[f64]) -> Option<Marks> {
+    let axis = |k: usize| distinct(&places.iter().map(|p| p[k]).collect::<Vec<f64>>());
+    let (xs, ys) = (axis(0), axis(1));
     if xs.len() < 2 || ys.len() < 2 || xs.len() * ys.len() != values.len() {
         return None;
     }
-    let place = |axis: &[f64], v: f64| axis.binary_search_by(|a| a.total_cmp(&v)).ok();
+    let find = |axis: &[f64], v: f64| axis.binary_search_by(|a| a.total_cmp(&v)).ok();
     let mut cells = vec![None; values.len()];
-    for ((&x, &y), &v) in x.iter().zip(y).zip(values) {
-        cells[place(&xs, x)? * ys.len() + place(&ys, y)?] = Some(v);
+    for (&[x, y], &v) in places.iter().zip(values) {
+        cells[find(&xs, x)? * ys.len() + find(&ys, y)?] = Some(v);
     }
     let values = cells.into_iter().collect::<Option<Vec<f64>>>()?;
     Some(Marks::Image {
