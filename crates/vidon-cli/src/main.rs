@@ -53,16 +53,15 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ui = ui::Ui::new(arguments.quiet);
-    if let Some(threads) = arguments.threads {
-        // Fails only if the pool exists already, and this is the first use.
-        let _ = ui::set_threads(threads as usize);
-    }
-    let outcome = match arguments.command {
+    let threads = arguments
+        .threads
+        .map_or(Ok(()), |n| ui::set_threads(n as usize));
+    let outcome = threads.and_then(|()| match arguments.command {
         Command::Generate(a) => commands::generate::run(a, &ui),
         Command::Import(a) => commands::import::run(a, &ui),
         Command::Inspect(a) => commands::inspect::run(a),
         Command::Plot(a) => commands::plot::run(a, &ui),
-    };
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

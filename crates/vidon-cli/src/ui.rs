@@ -1,6 +1,6 @@
 //! What the user sees while something runs: progress with an ETA, notes, errors, Ctrl-C.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -72,11 +72,23 @@ fn listen() {
     });
 }
 
+/// Prints a result. A reader that has gone away (`vidon … | head`) is no error.
+pub fn print(text: &str) -> vidon::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(vidon::Error::Setting(
+            format!("cannot write to standard output: {e}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Sets the number of threads for everything that follows.
-pub fn set_threads(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
+pub fn set_threads(threads: usize) -> vidon::Result<()> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build_global()
+        .map_err(|e| vidon::Error::Setting(format!("--threads {threads}: {e}")))
 }
 
 /// An error with its causes, in one line.

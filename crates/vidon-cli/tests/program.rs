@@ -266,6 +266,10 @@ fn a_users_table_becomes_a_dataset() {
         assert!(words.contains(part), "{words}");
     }
     succeed(dir, "plot w.parquet --sample 2 --out w.png");
+    succeed(dir, "plot w.parquet --sample d2 --out named.PNG");
+    assert!(
+        fail(dir, "plot w.parquet --sample d9 --out x.png").contains("there is no sample \"d9\"")
+    );
 }
 
 #[test]
@@ -331,6 +335,15 @@ fn wrong_input_gets_a_clear_message() {
         (&import.replace("--coords x", ""), "--coords is needed"),
         (&import.replace("--sample run", ""), "--sample is needed"),
         (&format!("{import} --unit z=m"), "z is not a column"),
+        (
+            &format!("{import} --unit x=m --unit x=cm"),
+            "x has a unit already",
+        ),
+        (
+            &import.replace("--coords x", "--coords x,x"),
+            "--coords names x twice",
+        ),
+        ("inspect .", "cannot read ."),
         (&format!("{import} --counts n"), "belong to .npz"),
         ("import bad.npz --out o.parquet", "cannot be read as .npz"),
         (
@@ -342,6 +355,35 @@ fn wrong_input_gets_a_clear_message() {
         assert!(message.contains(words), "vidon {arguments}: {message}");
         assert!(!dir.join("o.parquet").exists() && !dir.join("p.png").exists());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = folder();
+    let dir = dir.path();
+    succeed(
+        dir,
+        "generate allen-cahn --layout random --split val --samples 2 --out d.parquet",
+    );
+    let run = |redirect: &str| {
+        let script = format!(
+            "{} inspect d.parquet --json {redirect}",
+            env!("CARGO_BIN_EXE_vidon")
+        );
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(run("| true"), "");
+    let words = run("> /dev/full");
+    assert!(
+        words.contains("cannot write to standard output") && !words.contains("panicked"),
+        "{words}"
+    );
 }
 
 #[test]

@@ -16,13 +16,25 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
+    /// A link is followed; what is there but is not a plain file (a folder, a device) is refused.
     pub fn create(target: &Path) -> Result<Self> {
+        let followed = target.canonicalize();
+        let target = followed.as_deref().unwrap_or(target);
         let folder = match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        if target.is_dir() {
-            return Err(Error::data(target, "is a folder; give a file name"));
+        match std::fs::metadata(target) {
+            Ok(there) if there.is_dir() => {
+                return Err(Error::data(target, "is a folder; give a file name"));
+            }
+            Ok(there) if !there.is_file() => {
+                return Err(Error::data(
+                    target,
+                    "is not a plain file; it is left as it is",
+                ));
+            }
+            _ => {}
         }
         let name = target
             .file_name()
@@ -107,6 +119,20 @@ mod tests {
         write_file(&path, |out| out.write_all(b"whole")).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_file(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        let error = write_file(Path::new("/dev/null"), |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("not a plain file"), "{error}");
     }
 
     #[test]

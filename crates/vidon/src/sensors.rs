@@ -134,11 +134,6 @@ impl SensorSpec {
         &self.domain
     }
 
-    /// Points per axis of the regular grid.
-    pub fn grid(&self) -> &[usize] {
-        &self.grid
-    }
-
     /// How many sensors a sample may have.
     pub fn count_range(&self, layout: Layout) -> RangeInclusive<usize> {
         let n: usize = self.grid.iter().product();

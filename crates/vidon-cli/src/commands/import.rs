@@ -8,7 +8,7 @@ use vidon::data::{ArrayNames, Columns, Imported, Missing, import_npz, import_tab
 use vidon::{Error, Result};
 
 use crate::commands::describe;
-use crate::ui::{Ui, count};
+use crate::ui::{Ui, count, print};
 
 /// Turn your own measurements into a dataset
 ///
@@ -50,7 +50,7 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     values: Vec<String>,
 
-    /// Coordinate columns of the targets [default: as --coords]
+    /// Coordinate columns of the targets [default: as --coords; target_coords in a .npz]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target_coords: Vec<String>,
 
@@ -116,7 +116,11 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             &arguments.out,
         )?
     };
-    println!("{}", report(&found, &arguments.out));
+    print(&report(&found, &arguments.out))?;
+    found
+        .notes
+        .iter()
+        .for_each(|note| ui.note(format!("note: {note}")));
     if found.summary.fixed_sensors && found.summary.samples > 1 {
         ui.note(
             "All samples have the same sensor places: models with fixed inputs can be used too.",
@@ -170,11 +174,20 @@ fn report(found: &Imported, out: &Path) -> String {
 
 impl Arguments {
     fn columns(&self) -> Result<Columns> {
-        let need = |given: &[String], option: &str| match given {
-            [] => Err(Error::Setting(format!(
-                "{option} is needed: which columns of the table are meant?"
-            ))),
-            names => Ok(names.to_vec()),
+        let need = |given: &[String], option: &str| {
+            let names: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
+            if names.is_empty() {
+                let what = "which columns of the table are meant?";
+                return Err(Error::Setting(format!("{option} is needed: {what}")));
+            }
+            match names
+                .iter()
+                .enumerate()
+                .find(|(i, name)| names[..*i].contains(name))
+            {
+                Some((_, name)) => Err(Error::Setting(format!("{option} names {name} twice"))),
+                None => Ok(names),
+            }
         };
         if self.counts.is_some() || self.target_counts.is_some() {
             return Err(Error::Setting(
@@ -190,10 +203,9 @@ impl Arguments {
         Ok(Columns {
             sample,
             values: need(&self.values, "--values")?,
-            target_coords: if self.target_coords.is_empty() {
-                coords.clone()
-            } else {
-                self.target_coords.clone()
+            target_coords: match &self.target_coords[..] {
+                [] => coords.clone(),
+                given => need(given, "--target-coords")?,
             },
             target_values: need(&self.target_values, "--target-values")?,
             coords,
@@ -222,10 +234,10 @@ impl Arguments {
         Ok(ArrayNames {
             coords: one(&self.coords, "--coords", usual.coords)?,
             values: one(&self.values, "--values", usual.values)?,
-            counts: self.counts.clone().unwrap_or(usual.counts),
+            counts: self.counts.clone(),
             target_coords: one(&self.target_coords, "--target-coords", usual.target_coords)?,
             target_values: one(&self.target_values, "--target-values", usual.target_values)?,
-            target_counts: self.target_counts.clone().unwrap_or(usual.target_counts),
+            target_counts: self.target_counts.clone(),
         })
     }
 
@@ -236,21 +248,19 @@ impl Arguments {
             &columns.target_coords,
             &columns.target_values,
         ];
-        self.unit
-            .iter()
-            .map(|given| {
-                let (name, unit) = given.split_once('=').ok_or_else(|| {
-                    Error::Setting(format!(
-                        "--unit {given}: wanted COLUMN=UNIT, for example x=m"
-                    ))
-                })?;
-                if !known.iter().any(|names| names.iter().any(|n| n == name)) {
-                    return Err(Error::Setting(format!(
-                        "--unit {given}: {name} is not a column of the import"
-                    )));
-                }
-                Ok((name.to_string(), unit.to_string()))
-            })
-            .collect()
+        let mut units = HashMap::new();
+        for given in &self.unit {
+            let fail = |what: &str| Err(Error::Setting(format!("--unit {given}: {what}")));
+            let Some((name, unit)) = given.split_once('=') else {
+                return fail("wanted COLUMN=UNIT, for example x=m");
+            };
+            if !known.iter().any(|names| names.iter().any(|n| n == name)) {
+                return fail(&format!("{name} is not a column of the import"));
+            }
+            if units.insert(name.to_string(), unit.to_string()).is_some() {
+                return fail(&format!("{name} has a unit already"));
+            }
+        }
+        Ok(units)
     }
 }

@@ -8,6 +8,7 @@ use vidon::Result;
 use vidon::data::{DatasetReader, Sample, Summary};
 
 use crate::commands::describe;
+use crate::ui::print;
 
 /// Show what a dataset holds, and check every number in it
 ///
@@ -34,32 +35,31 @@ pub fn run(arguments: Arguments) -> Result<()> {
         summary.add(&sample?);
     }
     if arguments.json {
-        println!("{:#}", as_json(&dataset, &summary));
-    } else {
-        println!("{}: {}", arguments.file.display(), dataset.meta().name);
-        println!("{}", describe(&summary));
-        println!("\ncolumns");
-        for line in schema(&dataset) {
-            println!("  {line}");
-        }
-        let bars = summary.sensors.histogram(BARS);
-        if bars.len() > 1 {
-            println!("\nsensors per sample");
-            histogram(&bars)
-                .iter()
-                .for_each(|line| println!("  {line}"));
-        }
-        if let Value::Object(origin) = &dataset.meta().provenance {
-            println!("\nprovenance");
-            for (key, value) in origin {
-                let text = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_string);
-                println!("  {key:<14} {text}");
-            }
+        return print(&format!("{:#}", as_json(&dataset, &summary)));
+    }
+    let mut lines = vec![format!(
+        "{}: {}",
+        arguments.file.display(),
+        dataset.meta().name
+    )];
+    lines.push(describe(&summary));
+    lines.push("\ncolumns".into());
+    lines.extend(schema(&dataset).iter().map(|line| format!("  {line}")));
+    let bars = summary.sensors.histogram(BARS);
+    if bars.len() > 1 {
+        lines.push("\nsensors per sample".into());
+        lines.extend(histogram(&bars).iter().map(|line| format!("  {line}")));
+    }
+    if let Value::Object(origin) = &dataset.meta().provenance {
+        lines.push("\nprovenance".into());
+        for (key, value) in origin {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_string);
+            lines.push(format!("  {key:<14} {text}"));
         }
     }
-    Ok(())
+    print(&lines.join("\n"))
 }
 
 fn schema(dataset: &DatasetReader) -> Vec<String> {
@@ -81,6 +81,9 @@ fn schema(dataset: &DatasetReader) -> Vec<String> {
             _ => format!("list of {} × float32", channels.len()),
         };
         lines.push(format!("{part:<14} {kind}: {}", names.join(", ")));
+    }
+    if meta.named_samples {
+        lines.push(format!("{:<14} the sample's name", "sample"));
     }
     lines
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use vidon::Result;
-use vidon::data::DatasetReader;
+use vidon::data::{DatasetReader, Sample};
 use vidon::plot::{Part, draw, sample_panels};
+use vidon::{Error, Result};
 
 use crate::ui::Ui;
 
@@ -22,9 +22,9 @@ pub struct Arguments {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// Which sample, counted from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    sample: usize,
+    /// Which sample: its number, counted from 0, or the name it was imported with
+    #[arg(long, value_name = "SAMPLE", default_value = "0")]
+    sample: String,
 
     /// The picture to write, .png or .svg
     #[arg(long, short, value_name = "FILE")]
@@ -54,7 +54,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let mut panels = Vec::new();
     for file in &arguments.files {
         let dataset = DatasetReader::open(file)?;
-        let sample = dataset.sample(arguments.sample)?;
+        let sample = find(&dataset, file, &arguments.sample)?;
         let caption = match arguments.files.len() {
             1 => String::new(),
             _ => format!("{}: ", caption(&dataset, file)),
@@ -68,6 +68,25 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         arguments.sample
     ));
     Ok(())
+}
+
+/// The sample of that name, else of that number.
+fn find(dataset: &DatasetReader, file: &Path, wanted: &str) -> Result<Sample> {
+    if dataset.meta().named_samples {
+        for sample in dataset.samples()? {
+            let sample = sample?;
+            if sample.name.as_deref() == Some(wanted) {
+                return Ok(sample);
+            }
+        }
+    }
+    match wanted.parse() {
+        Ok(number) => dataset.sample(number),
+        Err(_) => Err(Error::Setting(format!(
+            "{}: there is no sample \"{wanted}\"",
+            file.display()
+        ))),
+    }
 }
 
 /// What tells a dataset from others: its layout, or the file's name.

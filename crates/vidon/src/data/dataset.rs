@@ -6,6 +6,7 @@
 //! | `sensor_values` | list of fixed-size lists of d_v float32     | what they read                            |
 //! | `query_coords`  | list of fixed-size lists of d_y float32     | where targets are; absent with a query grid |
 //! | `targets`       | list of fixed-size lists of d_u float32     | the output function there                 |
+//! | `sample`        | string, optional                            | the user's name of the sample             |
 //! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above |
 //!
 //! The key `vidon` of the file's metadata holds a [`Meta`] as JSON. Both directions stream: no more than a row
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, Float32Array, ListArray, RecordBatch, UInt32Array,
+    Array, ArrayRef, FixedSizeListArray, Float32Array, ListArray, RecordBatch, StringArray,
+    UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
@@ -37,6 +39,7 @@ use crate::files::{AtomicFile, head};
 
 const META_KEY: &str = "vidon";
 const CHECKSUM: &str = "crc32";
+const NAME: &str = "sample";
 /// Bytes of one row group, and so about what a reader or writer holds.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Bytes decoded at a time when reading.
@@ -102,6 +105,10 @@ impl DatasetWriter {
                 )));
             }
         }
+        if self.meta.named_samples {
+            let names = samples.iter().map(|s| s.name.clone().unwrap_or_default());
+            columns.push(Arc::new(StringArray::from_iter_values(names)));
+        }
         let checksums = samples.iter().map(|s| s.checksum(own_queries));
         columns.push(Arc::new(UInt32Array::from_iter_values(checksums)));
         let batch = RecordBatch::try_new(schema(&self.meta), columns)
@@ -147,6 +154,9 @@ fn schema(meta: &Meta) -> Arc<Schema> {
         if part != 2 || meta.query_grid.is_none() {
             fields.push(Field::new(*name, DataType::List(entry(width)), false));
         }
+    }
+    if meta.named_samples {
+        fields.push(Field::new(NAME, DataType::Utf8, false));
     }
     fields.push(Field::new(CHECKSUM, DataType::UInt32, false));
     Arc::new(Schema::new(fields))
@@ -315,6 +325,7 @@ impl DatasetReader {
                     .map(|c| c.as_list::<i32>().clone())
             })
             .collect();
+        let names = batch.column_by_name(NAME).map(|c| c.as_string::<i32>());
         let checksums = batch
             .column_by_name(CHECKSUM)
             .map(|c| c.as_primitive::<UInt32Type>());
@@ -329,6 +340,7 @@ impl DatasetReader {
                     row(list, i, widths[part]).map_err(|what| fail(name, what))
                 };
                 let sample = Sample {
+                    name: names.and_then(|n| n.is_valid(i).then(|| n.value(i).to_string())),
                     sensor_coords: rows(0)?,
                     sensor_values: rows(1)?,
                     query_coords: match &self.shared {
@@ -369,7 +381,10 @@ fn row(list: &ListArray, i: usize, width: usize) -> std::result::Result<Rows, &'
 
 /// Why a file is no Parquet, in words that help.
 fn foreign(path: &Path, parquet_says: &str) -> Error {
-    let head = head(path).unwrap_or_default();
+    let head = match head(path) {
+        Ok(head) => head,
+        Err(error) => return error,
+    };
     let what = match &head[..] {
         [] => "is empty".to_string(),
         b"PAR1" => format!(
@@ -416,12 +431,16 @@ fn check_schema(path: &Path, schema: &Schema, meta: &Meta) -> Result<()> {
             return Err(Error::data(path, what).in_column(name));
         }
     }
-    match schema.field_with_name(CHECKSUM).map(Field::data_type) {
-        Ok(other) if other != &DataType::UInt32 => {
-            Err(Error::data(path, format!("must be uint32, not {other}")).in_column(CHECKSUM))
+    for (name, wanted) in [(CHECKSUM, DataType::UInt32), (NAME, DataType::Utf8)] {
+        match schema.field_with_name(name).map(Field::data_type) {
+            Ok(other) if other != &wanted => {
+                let what = format!("must be {wanted}, not {other}");
+                return Err(Error::data(path, what).in_column(name));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Samples of a dataset, in order.

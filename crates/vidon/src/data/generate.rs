@@ -124,7 +124,9 @@ impl<'a> Generator<'a> {
         let chunk_len = self.functions.chunk_len();
         for chunk in 0..count.div_ceil(chunk_len) {
             let first = chunk * chunk_len;
-            let pairs = self.functions.chunk(chunk, chunk_len.min(count - first))?;
+            let pairs = self
+                .functions
+                .chunk(chunk, chunk_len.min(count - first), &|| watch.stopped())?;
             done.from_cache += pairs.from_cache;
             done.redrawn += pairs.redrawn;
             let pairs: Vec<&[f32]> = pairs.iter().collect();
@@ -185,6 +187,7 @@ impl<'a> Generator<'a> {
             }
         };
         Ok(Sample {
+            name: None,
             sensor_values: Rows::new(1, pair.input.at(&places)?),
             sensor_coords: Rows::from_f64(dim, &places),
             query_coords,

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::data::sample::Rows;
 use crate::domain::product;
 
+/// Queries of a grid at most: what a Parquet list can index.
+const MOST_QUERIES: usize = i32::MAX as usize;
 /// Version of the file format.
 pub(crate) const FORMAT: u32 = 1;
 
@@ -52,6 +54,9 @@ pub struct Meta {
     /// queries are the product of the axes, last axis fastest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_grid: Option<Vec<Vec<f64>>>,
+    /// Whether the samples have names (a column `sample`).
+    #[serde(default)]
+    pub named_samples: bool,
     /// Where the data comes from; free, for people and programs.
     #[serde(default)]
     pub provenance: serde_json::Value,
@@ -73,6 +78,7 @@ impl Meta {
             query_coords,
             targets,
             query_grid: None,
+            named_samples: false,
             provenance: serde_json::Value::Null,
         }
     }
@@ -112,8 +118,18 @@ impl Meta {
             }
         }
         if let Some(axes) = &self.query_grid {
-            let empty = axes.iter().any(Vec::is_empty);
-            if axes.len() != self.query_coords.len() || empty {
+            let points = axes
+                .iter()
+                .try_fold(1usize, |n, axis| n.checked_mul(axis.len()));
+            if points.is_none_or(|n| n > MOST_QUERIES) {
+                return Some(format!(
+                    "has a query grid of more than {MOST_QUERIES} points"
+                ));
+            }
+            if axes.iter().flatten().any(|v| !(*v as f32).is_finite()) {
+                return Some("has a query grid with a number that is not finite".into());
+            }
+            if axes.len() != self.query_coords.len() || points == Some(0) {
                 return Some(format!(
                     "has a query grid of {} axes for {} query coordinates, or an axis without points",
                     axes.len(),

@@ -11,10 +11,8 @@ mod guard;
 mod import;
 mod meta;
 mod normalise;
-mod npz;
 mod sample;
 mod summary;
-mod table;
 
 pub use batch::{Batch, Subset};
 pub use dataset::{DatasetReader, DatasetWriter, Samples};

@@ -71,6 +71,8 @@ impl Rows {
 /// Sensors of the input function and targets of the output function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
+    /// The user's name for it, where there is one.
+    pub name: Option<String>,
     /// `m × d`
     pub sensor_coords: Rows,
     /// `m × d_v`
@@ -161,6 +163,7 @@ pub(crate) mod tests {
     pub(crate) fn small(m: usize, q: usize) -> Sample {
         let numbers = |n: usize, step: f32| (0..n).map(|i| i as f32 * step).collect::<Vec<f32>>();
         Sample {
+            name: None,
             sensor_coords: Rows::new(2, numbers(2 * m, 0.5)),
             sensor_values: Rows::new(1, numbers(m, -1.0)),
             query_coords: Arc::new(Rows::new(3, numbers(3 * q, 0.25))),

@@ -36,6 +36,8 @@ pub struct Panel {
     pub marks: Marks,
     /// Ends of the colour scale (of the vertical axis for [`Marks::Curve`]); those of the values where not given.
     pub scale: Option<[f64; 2]>,
+    /// Ends of the two axes; those of the places where not given.
+    pub bounds: Option<[[f64; 2]; 2]>,
 }
 
 /// What a panel shows.
@@ -75,6 +77,9 @@ impl Panel {
 
     /// Ends of both axes.
     fn bounds(&self) -> [[f64; 2]; 2] {
+        if let Some(bounds) = self.bounds {
+            return bounds;
+        }
         match &self.marks {
             Marks::Points { places, .. } => [0, 1].map(|axis| {
                 let [lo, hi] = extent(places.iter().map(|p| p[axis]));
@@ -147,8 +152,9 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
             let _ = register_font("sans-serif", style, bytes);
         }
     });
-    let failed = |e: String| Error::Numerics(format!("the picture cannot be drawn: {e}"));
-    match path.extension().and_then(|e| e.to_str()) {
+    let failed = |e: String| Error::data(path, format!("the picture cannot be drawn: {e}"));
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
         Some("png") => {
             let mut pixels = vec![0u8; (size.0 * size.1 * 3) as usize];
             let backend = BitMapBackend::with_buffer(&mut pixels, size);
@@ -207,7 +213,8 @@ fn draw_panel<B: DrawingBackend>(
     }
     let (right, bottom) = (PANEL.0 - LEFT - width, PANEL.1 - TITLE - BELOW - height);
     let font = |size: u32| ("sans-serif", size).into_font();
-    area.margin(14, 0, 0, 0).titled(&panel.title, font(28))?;
+    area.margin(14, 0, 0, 0)
+        .titled(&drawable(&panel.title), font(28))?;
     let frame = area.margin(TITLE, bottom, MARGIN, right);
     let mut chart = ChartBuilder::on(&frame)
         .x_label_area_size(BELOW)
@@ -221,8 +228,8 @@ fn draw_panel<B: DrawingBackend>(
         .y_labels(6)
         .x_label_formatter(&|v| number(*v, x_digits))
         .y_label_formatter(&|v| number(*v, y_digits))
-        .x_desc(&panel.x_label)
-        .y_desc(&panel.y_label)
+        .x_desc(drawable(&panel.x_label))
+        .y_desc(drawable(&panel.y_label))
         .label_style(font(21))
         .axis_desc_style(font(23))
         .draw()?;
@@ -306,29 +313,48 @@ fn colour(value: f64, ends: [f64; 2]) -> RGBColor {
     ViridisRGB.get_color(share)
 }
 
-/// How labels between two ends are written: digits after the point, or none for powers of ten.
-fn label_digits(lo: f64, hi: f64) -> Option<usize> {
-    let (span, largest) = (hi - lo, lo.abs().max(hi.abs()));
-    let digits = (1.7 - span.log10()).ceil().max(0.0);
-    (largest < 1e5 && digits <= 4.0).then_some(digits as usize)
+/// How labels between two ends are written.
+#[derive(Clone, Copy)]
+enum Digits {
+    AfterPoint(usize),
+    /// Powers of ten, with so many digits after the point.
+    Scientific(usize),
 }
 
-fn number(value: f64, digits: Option<usize>) -> String {
+/// As many digits as tell labels between two ends apart.
+fn label_digits(lo: f64, hi: f64) -> Digits {
+    let (span, largest) = (hi - lo, lo.abs().max(hi.abs()));
+    let digits = (1.7 - span.log10()).ceil().max(0.0);
+    if largest < 1e7 && digits <= 4.0 {
+        Digits::AfterPoint(digits as usize)
+    } else {
+        Digits::Scientific((largest / span).log10().ceil().max(0.0) as usize + 2)
+    }
+}
+
+fn number(value: f64, digits: Digits) -> String {
     match digits {
-        Some(digits) => {
+        Digits::AfterPoint(digits) => {
             let text = format!("{value:.digits$}");
-            if text
+            let zero = text
                 .trim_start_matches('-')
                 .chars()
-                .all(|c| c == '0' || c == '.')
-            {
-                text.trim_start_matches('-').to_string()
-            } else {
-                text
-            }
+                .all(|c| c == '0' || c == '.');
+            if zero { text.replace('-', "") } else { text }
         }
-        None => format!("{value:.2e}"),
+        Digits::Scientific(digits) => format!("{value:.digits$e}"),
     }
+}
+
+/// Text with a question mark for what the embedded font cannot draw.
+fn drawable(text: &str) -> String {
+    let known = |c: char| {
+        matches!(c, ' '..='~' | '\u{a0}'..='ÿ' | 'Α'..='ω' | '⁰'..='ₜ' | '‐'..='…' | '←'..='↓')
+            || "∂∇∑√−≈≠≤≥ϕ".contains(c)
+    };
+    text.chars()
+        .map(|c| if known(c) { c } else { '?' })
+        .collect()
 }
 
 #[cfg(test)]
@@ -342,6 +368,7 @@ mod tests {
             y_label: "y".into(),
             marks,
             scale: None,
+            bounds: None,
         }
     }
 
@@ -410,6 +437,10 @@ mod tests {
         assert_eq!(label(-0.0001, -1.0, 1.0), "0.00");
         assert_eq!(label(12.3, 0.0, 30.0), "12.3");
         assert_eq!(label(0.00012, 0.0, 0.0002), "1.20e-4");
-        assert_eq!(label(250000.0, 0.0, 1e6), "2.50e5");
+        assert_eq!(label(250000.0, 0.0, 1e6), "250000");
+        assert_eq!(label(2.5e8, 0.0, 1e9), "2.50e8");
+        assert_eq!(label(101325.0, 101300.0, 101400.0), "101325");
+        assert_eq!(label(1.0e9 + 25.0, 1.0e9, 1.0e9 + 100.0), "1.0000000250e9");
+        assert_eq!(drawable("T [°C] 温, ∂τ/∂x"), "T [°C] ?, ∂τ/∂x");
     }
 }

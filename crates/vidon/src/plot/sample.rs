@@ -1,12 +1,12 @@
 //! A sample as panels: its sensors coloured by value, and its targets (at several times, where there is time).
 
 use crate::data::{Channel, Meta, Rows, Sample};
-use crate::plot::{Marks, Panel, extent};
+use crate::plot::{Marks, Panel, extent, label_digits, number};
 
 /// Slices shown of an output with a third coordinate.
 const SLICES: usize = 4;
-/// A last coordinate with more distinct values than this is cut into slabs.
-const MOST_LEVELS: usize = 1000;
+/// Points a level of the last coordinate has on average, for levels to be shown rather than slabs.
+const POINTS_PER_LEVEL: usize = 10;
 
 /// Which part of a sample to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,14 @@ pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) ->
         for (k, channel) in meta.targets.iter().enumerate() {
             let values = column(&sample.targets, k);
             let scale = extent(values.iter().copied());
+            // All slices in one frame.
+            let whole = panel(
+                String::new(),
+                &meta.query_coords,
+                &sample.query_coords,
+                channel,
+                values.clone(),
+            );
             for (label, entries) in slices(&sample.query_coords, &meta.query_coords) {
                 let title = format!("{caption}{}{label}, target", channel.label());
                 let coords = sample.query_coords.select(&entries);
@@ -42,6 +50,8 @@ pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) ->
                     && let Some(image) = as_image(places, values)
                 {
                     panel.marks = image;
+                } else {
+                    panel.bounds = Some(whole.bounds());
                 }
                 panels.push(panel);
             }
@@ -81,6 +91,7 @@ fn panel(
         y_label,
         marks,
         scale: None,
+        bounds: None,
     }
 }
 
@@ -128,12 +139,13 @@ fn slices(coords: &Rows, axes: &[Channel]) -> Vec<(String, Vec<usize>)> {
             .filter(|&i| (lo..=hi).contains(&height(i)))
             .collect()
     };
-    if levels.len() <= MOST_LEVELS {
+    let digits = label_digits(levels[0], levels[levels.len() - 1]);
+    if levels.len() * POINTS_PER_LEVEL <= coords.len() || levels.len() <= SLICES {
         let pick = |k: usize| levels[k * (levels.len() - 1) / (shown - 1).max(1)];
         return (0..shown)
             .map(|k| {
                 (
-                    format!(" at {name} = {:.4}", pick(k)),
+                    format!(" at {name} = {}", number(pick(k), digits)),
                     between(pick(k), pick(k)),
                 )
             })
@@ -143,7 +155,14 @@ fn slices(coords: &Rows, axes: &[Channel]) -> Vec<(String, Vec<usize>)> {
     (0..shown)
         .map(|k| {
             let (lo, hi) = (cut(k), cut(k + 1));
-            (format!(" for {name} in {lo:.3} … {hi:.3}"), between(lo, hi))
+            (
+                format!(
+                    " for {name} in {} … {}",
+                    number(lo, digits),
+                    number(hi, digits)
+                ),
+                between(lo, hi),
+            )
         })
         .collect()
 }
@@ -168,6 +187,7 @@ mod tests {
     fn sample(axes: &[Vec<f64>]) -> Sample {
         let queries = Rows::from_f64(axes.len(), &product(axes));
         Sample {
+            name: None,
             sensor_coords: Rows::new(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
             sensor_values: Rows::new(1, vec![1.0, 2.0, 3.0]),
             targets: Rows::new(1, (0..queries.len()).map(|i| i as f32).collect()),
@@ -188,7 +208,7 @@ mod tests {
         assert!(matches!(&panels[0].marks, Marks::Points { places, .. } if places.len() == 3));
         for (panel, time) in panels[1..]
             .iter()
-            .zip(["0.0000", "0.3000", "0.6000", "1.0000"])
+            .zip(["t = 0.00", "t = 0.30", "t = 0.60", "t = 1.00"])
         {
             assert!(panel.title.contains(time), "{}", panel.title);
             assert_eq!(panel.scale, Some([0.0, 131.0]));
@@ -220,5 +240,12 @@ mod tests {
         scattered.targets = Rows::new(1, vec![1.0; 1500]);
         let panels = sample_panels(&meta(&["x", "y", "z"]), &scattered, "", Part::Targets);
         assert_eq!(panels.len(), 4);
+        for panel in &panels {
+            assert_eq!(panel.bounds(), panels[0].bounds());
+            let Marks::Points { places, .. } = &panel.marks else {
+                panic!("scattered points")
+            };
+            assert!(places.len() > 300);
+        }
     }
 }

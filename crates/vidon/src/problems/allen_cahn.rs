@@ -103,7 +103,7 @@ pub struct Wave {
 
 impl Wave {
     /// u(x, y, t), for plain numbers and for numbers that carry derivatives.
-    pub fn value<T: Smooth>(&self, x: T, y: T, t: T) -> T {
+    pub(crate) fn value<T: Smooth>(&self, x: T, y: T, t: T) -> T {
         let [o, c] = [self.origin.map(T::from), self.direction.map(T::from)];
         let speed = T::from(3.0 / (2f64.sqrt() * self.epsilon));
         let steepness = T::from(1.0 / (2.0 * 2f64.sqrt() * self.epsilon));
@@ -113,7 +113,7 @@ impl Wave {
 }
 
 /// Numbers on which the wave can be evaluated.
-pub trait Smooth:
+pub(crate) trait Smooth:
     Copy + From<f64> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     fn tanh(self) -> Self;

@@ -23,7 +23,10 @@ const GENERATION: u32 = 1;
 const MAGIC: &[u8; 8] = b"VIDONF01";
 const HEADER: usize = 32;
 /// About how many numbers one file holds.
-const FILE_NUMBERS: usize = 1 << 22;
+const FILE_NUMBERS: usize = 1 << 20;
+
+/// Asked between draws whether to stop.
+pub type Stopped<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// The function pairs of one split of a problem: sample k is a function of (seed, split, k).
 pub struct FunctionSource<'a> {
@@ -81,27 +84,29 @@ impl<'a> FunctionSource<'a> {
     }
 
     /// The first `count` pairs of chunk `index`, from the cache as far as it has them.
-    pub fn chunk(&self, index: usize, count: usize) -> Result<Pairs> {
+    pub fn chunk(&self, index: usize, count: usize, stopped: &Stopped) -> Result<Pairs> {
         let first = index * self.chunk_len();
         let Some(folder) = &self.folder else {
             let mut pairs = self.none();
-            self.draw_up_to(first, count, &mut pairs)?;
+            self.draw_up_to(first, count, &mut pairs, stopped)?;
             return Ok(pairs);
         };
         let file = folder.join(format!("{index:05}.fields"));
-        if let Some(pairs) = self.read(&file, count) {
+        if let Some(pairs) = self.read(&file, Some(count)) {
             return Ok(pairs);
         }
+        // The folder may have been deleted since.
+        std::fs::create_dir_all(folder).map_err(Error::io("create the cache folder", folder))?;
         // Held until the file is written; advisory, so a file system without locks only costs double work.
         let lock_path = folder.join("lock");
         let lock = File::create(&lock_path).map_err(Error::io("create", &lock_path))?;
         let _ = lock.lock();
-        if let Some(pairs) = self.read(&file, count) {
+        if let Some(pairs) = self.read(&file, Some(count)) {
             return Ok(pairs);
         }
-        let mut pairs = self.read(&file, 0).unwrap_or_else(|| self.none());
+        let mut pairs = self.read(&file, None).unwrap_or_else(|| self.none());
         pairs.from_cache = pairs.count();
-        self.draw_up_to(first, count, &mut pairs)?;
+        self.draw_up_to(first, count, &mut pairs, stopped)?;
         write_file(&file, |out| write_pairs(out, &pairs))?;
         Ok(pairs)
     }
@@ -113,12 +118,21 @@ impl<'a> FunctionSource<'a> {
         }
     }
 
-    fn draw_up_to(&self, first: usize, count: usize, pairs: &mut Pairs) -> Result<()> {
+    fn draw_up_to(
+        &self,
+        first: usize,
+        count: usize,
+        pairs: &mut Pairs,
+        stopped: &Stopped,
+    ) -> Result<()> {
         let purpose = format!("functions/{}/{}", self.problem.name(), self.split.name());
         let drawn: Result<Vec<_>> = (pairs.count()..count)
             .into_par_iter()
             .with_max_len(1)
             .map(|i| {
+                if stopped() {
+                    return Err(Error::Interrupted);
+                }
                 self.problem
                     .draw(&mut stream(self.seed, &purpose, (first + i) as u64))
             })
@@ -131,8 +145,8 @@ impl<'a> FunctionSource<'a> {
         Ok(())
     }
 
-    /// The pairs of a file if it is whole and has at least `count`; then exactly `count` (all of them for 0).
-    fn read(&self, file: &Path, count: usize) -> Option<Pairs> {
+    /// The first `count` pairs of a file (or all), if it is whole and has as many.
+    fn read(&self, file: &Path, count: Option<usize>) -> Option<Pairs> {
         let bytes = std::fs::read(file).ok()?;
         let (content, crc) = bytes.split_last_chunk::<4>()?;
         if !content.starts_with(MAGIC) || crc32(content) != u32::from_le_bytes(*crc) {
@@ -142,10 +156,10 @@ impl<'a> FunctionSource<'a> {
         let number =
             |i: usize| u64::from_le_bytes(header[8 * i..8 * i + 8].try_into().unwrap()) as usize;
         let (stored, pair_len, redrawn) = (number(1), number(2), number(3));
+        let wanted = count.unwrap_or(stored);
         let fits = pair_len == self.problem.stored_len()
             && body.len() == 4 * stored * pair_len
-            && stored >= count;
-        let wanted = if count == 0 { stored } else { count };
+            && stored >= wanted;
         fits.then(|| Pairs {
             values: body[..4 * wanted * pair_len]
                 .chunks_exact(4)
@@ -194,13 +208,13 @@ fn prepare(problem: &dyn Problem, split: Split, seed: u64, cache: &Path) -> Resu
     let key_file = folder.join("key.json");
     match std::fs::read_to_string(&key_file) {
         Ok(found) if found == text => {}
-        Ok(_) => {
+        Ok(found) if serde_json::from_str::<serde_json::Value>(&found).is_ok() => {
             return Err(Error::data(
                 &key_file,
                 "does not describe the functions of this folder; remove the folder or choose another cache",
             ));
         }
-        Err(_) => write_file(&key_file, |out| out.write_all(text.as_bytes()))?,
+        _ => write_file(&key_file, |out| out.write_all(text.as_bytes()))?,
     }
     Ok(folder)
 }
@@ -230,34 +244,69 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let problem = NavierStokes::new();
         let source = |cache| FunctionSource::new(&problem, Split::Train, 7, cache).unwrap();
-        let fresh = source(None).chunk(0, 5).unwrap();
+        let fresh = source(None).chunk(0, 5, &|| false).unwrap();
         let cached = source(Some(folder.path()));
-        assert_eq!(cached.chunk(0, 3).unwrap().values, fresh.values[..3 * 8192]);
-        let extended = cached.chunk(0, 5).unwrap();
+        assert_eq!(
+            cached.chunk(0, 3, &|| false).unwrap().values,
+            fresh.values[..3 * 8192]
+        );
+        let extended = cached.chunk(0, 5, &|| false).unwrap();
         assert_eq!((extended.from_cache, &extended.values), (3, &fresh.values));
-        assert_eq!(cached.chunk(0, 5).unwrap().from_cache, 5);
-        assert_eq!(cached.chunk(0, 2).unwrap().values, fresh.values[..2 * 8192]);
+        assert_eq!(cached.chunk(0, 5, &|| false).unwrap().from_cache, 5);
+        assert_eq!(
+            cached.chunk(0, 2, &|| false).unwrap().values,
+            fresh.values[..2 * 8192]
+        );
         let other = FunctionSource::new(&problem, Split::Test, 7, None).unwrap();
-        assert_ne!(other.chunk(0, 1).unwrap().values, fresh.values[..8192]);
+        assert_ne!(
+            other.chunk(0, 1, &|| false).unwrap().values,
+            fresh.values[..8192]
+        );
     }
 
     #[test]
     fn a_damaged_cache_file_is_drawn_again() {
         let folder = tempfile::tempdir().unwrap();
         let source = FunctionSource::new(&AllenCahn, Split::Val, 0, Some(folder.path())).unwrap();
-        let good = source.chunk(0, 32).unwrap();
+        let good = source.chunk(0, 32, &|| false).unwrap();
         let file = files(folder.path()).remove(0);
         let bytes = std::fs::read(&file).unwrap();
         for damage in [0, 10, 100, bytes.len() - 1] {
             let mut broken = bytes.clone();
             broken[damage] ^= 1;
             std::fs::write(&file, broken).unwrap();
-            let again = source.chunk(0, 32).unwrap();
+            let again = source.chunk(0, 32, &|| false).unwrap();
             assert_eq!((again.from_cache, &again.values), (0, &good.values));
         }
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        assert_eq!(source.chunk(0, 32).unwrap().values, good.values);
+        assert_eq!(source.chunk(0, 32, &|| false).unwrap().values, good.values);
         assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    }
+
+    #[test]
+    fn a_deleted_folder_and_a_broken_key_are_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || FunctionSource::new(&AllenCahn, Split::Val, 0, Some(folder.path()));
+        let source = open().unwrap();
+        let inner = source.folder.clone().unwrap();
+        std::fs::remove_dir_all(&inner).unwrap();
+        source.chunk(0, 4, &|| false).unwrap();
+        std::fs::write(inner.join("key.json"), "{\"half").unwrap();
+        assert_eq!(
+            open().unwrap().chunk(0, 4, &|| false).unwrap().from_cache,
+            4
+        );
+        std::fs::write(inner.join("key.json"), "{}").unwrap();
+        assert!(open().is_err());
+    }
+
+    #[test]
+    fn stopping_is_heeded_between_draws() {
+        let source = FunctionSource::new(&AllenCahn, Split::Val, 0, None).unwrap();
+        assert!(matches!(
+            source.chunk(0, 4, &|| true),
+            Err(Error::Interrupted)
+        ));
     }
 
     #[test]
@@ -267,7 +316,7 @@ mod tests {
             let run = || {
                 let source =
                     FunctionSource::new(&AllenCahn, Split::Val, 0, Some(folder.path())).unwrap();
-                source.chunk(0, 32).unwrap().values
+                source.chunk(0, 32, &|| false).unwrap().values
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(run)).collect();
             threads.into_iter().map(|t| t.join().unwrap()).collect()

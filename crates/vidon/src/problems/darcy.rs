@@ -34,6 +34,8 @@ const PERIODIC_DEGREE: usize = 124;
 /// `‖f - Au‖₂ / ‖f‖₂` at which the solver stops.
 const TOLERANCE: f64 = 1e-8;
 const MAX_ITERATIONS: usize = 500;
+/// Rejected permeabilities in a row after which something must be wrong.
+const MAX_DRAWS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -70,6 +72,32 @@ impl Darcy {
         let lowest = g.iter().copied().fold(f64::INFINITY, f64::min);
         g.iter_mut().for_each(|v| *v = 10.0 * (*v - lowest) + 0.5);
         g
+    }
+
+    /// Solves for permeabilities from `next` until a solution is finite and (Dirichlet) nowhere negative.
+    fn draw_from(&self, mut next: impl FnMut() -> Vec<f64>) -> Result<Drawn> {
+        let lock = || self.solvers.lock().expect("nothing panics under the lock");
+        let idle = lock().pop();
+        let mut solver = idle.unwrap_or_else(|| DarcySolver::new(NODES - 1, self.boundary));
+        let source = self.source();
+        let physical = |u: &f64| match self.boundary {
+            Boundary::Dirichlet => u.is_finite() && *u >= 0.0,
+            Boundary::Periodic => u.is_finite(),
+        };
+        for redrawn in 0..MAX_DRAWS {
+            let a = next();
+            let Ok(solution) = solver.solve(&a, &source) else {
+                continue;
+            };
+            if solution.u.iter().all(physical) {
+                lock().push(solver);
+                let values = [self.with_ends(&a), self.with_ends(&solution.u)].concat();
+                return Ok(Drawn { values, redrawn });
+            }
+        }
+        Err(Error::Numerics(format!(
+            "{MAX_DRAWS} permeabilities in a row had no physical solution"
+        )))
     }
 
     /// The right-hand side on the solver's nodes.
@@ -127,31 +155,7 @@ impl Problem for Darcy {
     }
 
     fn draw(&self, rng: &mut Rng) -> Result<Drawn> {
-        let idle = self
-            .solvers
-            .lock()
-            .expect("no panic while a solver is taken")
-            .pop();
-        let mut solver = idle.unwrap_or_else(|| DarcySolver::new(NODES - 1, self.boundary));
-        let source = self.source();
-        let mut redrawn = 0;
-        let values = loop {
-            let a = self.permeability(rng);
-            let solution = solver.solve(&a, &source)?;
-            let physical = |u: &f64| match self.boundary {
-                Boundary::Dirichlet => *u >= 0.0,
-                Boundary::Periodic => u.is_finite(),
-            };
-            if solution.u.iter().all(physical) {
-                break [self.with_ends(&a), self.with_ends(&solution.u)].concat();
-            }
-            redrawn += 1;
-        };
-        self.solvers
-            .lock()
-            .expect("no panic while a solver is returned")
-            .push(solver);
-        Ok(Drawn { values, redrawn })
+        self.draw_from(|| self.permeability(rng))
     }
 
     fn functions(&self, stored: &[f32]) -> FunctionPair {
@@ -592,6 +596,19 @@ mod tests {
         assert!(solver.solve(&a, &[1.0; 121]).is_err());
         a[60] = -1.0;
         assert!(solver.solve(&a, &[1.0; 121]).is_err());
+    }
+
+    #[test]
+    fn rejected_permeabilities_are_drawn_again_and_counted() {
+        let problem = Darcy::new(Boundary::Dirichlet);
+        let mut draws = 0;
+        let drawn = problem.draw_from(|| {
+            draws += 1;
+            let a = if draws < 3 { f64::NAN } else { 1.0 };
+            vec![a; NODES * NODES]
+        });
+        assert_eq!(drawn.unwrap().redrawn, 2);
+        assert!(problem.draw_from(|| vec![-1.0; NODES * NODES]).is_err());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! A `.npy` is the magic `\x93NUMPY`, two version bytes, the length of the header (u16, from version 2 on u32), the
 //! header (a Python dict with `descr`, `fortran_order` and `shape`) and the numbers.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -17,25 +16,53 @@ pub(crate) struct NumpyArray {
     pub values: Vec<f64>,
 }
 
-/// All arrays of an archive by name (without `.npy`).
-pub(crate) fn read_npz(path: &Path) -> Result<BTreeMap<String, NumpyArray>> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    let zip_error = |e: zip::result::ZipError| {
-        Error::data(path, format!("cannot be read as .npz (a zip archive): {e}"))
-    };
-    let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(zip_error)?;
-    let mut arrays = BTreeMap::new();
-    for i in 0..archive.len() {
-        let mut entry = archive.by_index(i).map_err(zip_error)?;
-        let name = entry.name().trim_end_matches(".npy").to_string();
-        let mut bytes = Vec::new();
-        entry
-            .read_to_end(&mut bytes)
-            .map_err(|e| Error::data(path, format!("cannot be unpacked: {e}")).in_column(&name))?;
-        let array = parse_npy(&bytes).map_err(|what| Error::data(path, what).in_column(&name))?;
-        arrays.insert(name, array);
+/// An archive of arrays, read one by one.
+pub(crate) struct Archive<'a> {
+    path: &'a Path,
+    zip: zip::ZipArchive<BufReader<File>>,
+}
+
+impl<'a> Archive<'a> {
+    pub fn open(path: &'a Path) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let zip = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| zip_error(path, e))?;
+        Ok(Self { path, zip })
     }
-    Ok(arrays)
+
+    /// Names of the arrays, without `.npy`.
+    pub fn names(&self) -> Vec<String> {
+        self.zip
+            .file_names()
+            .map(|n| n.trim_end_matches(".npy").to_string())
+            .collect()
+    }
+
+    /// The array of that name, or an error that lists what there is.
+    pub fn array(&mut self, name: &str) -> Result<NumpyArray> {
+        let fail = |what: String| Error::data(self.path, what).in_column(name);
+        let found = self.names();
+        if !found.iter().any(|n| n == name) {
+            let what = format!(
+                "there is no such array; the archive has {}",
+                found.join(", ")
+            );
+            return Err(fail(what));
+        }
+        let mut bytes = Vec::new();
+        self.zip
+            .by_name(&format!("{name}.npy"))
+            .map_err(|e| zip_error(self.path, e))?
+            .read_to_end(&mut bytes)
+            .map_err(|e| fail(format!("cannot be unpacked: {e}")))?;
+        parse_npy(&bytes).map_err(fail)
+    }
+}
+
+fn zip_error(path: &Path, error: zip::result::ZipError) -> Error {
+    Error::data(
+        path,
+        format!("cannot be read as .npz (a zip archive): {error}"),
+    )
 }
 
 /// Parses the bytes of a `.npy`.

@@ -1,33 +1,33 @@
 //! Long tables, one line a reading: CSV (comma, semicolon or tab) and Parquet.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Float64Type};
 use arrow_cast::cast;
 use arrow_schema::DataType;
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::data::guard::guarded;
 use crate::error::{Error, Result};
-use crate::files::head;
 
 /// The columns asked for: whose reading it is, and numbers (NaN where the cell is empty).
 pub(crate) struct Table {
     pub ids: Vec<String>,
     /// One vector a column.
     pub numbers: Vec<Vec<f64>>,
-    /// `line` of a CSV (the header is line 1) or `row` of a Parquet file (from 0).
-    row_word: &'static str,
-    row_base: usize,
+    /// Line of each row in a text file.
+    lines: Option<Vec<usize>>,
 }
 
 impl Table {
     /// How to name row `i` to the user.
     pub fn place(&self, i: usize) -> String {
-        format!("{} {}", self.row_word, i + self.row_base)
+        match &self.lines {
+            Some(lines) => format!("line {}", lines[i]),
+            None => format!("row {i}"),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -35,16 +35,24 @@ impl Table {
     }
 }
 
-/// Reads the id column and the number columns of a table.
+/// Reads the id column and the number columns of a table; the file may be a pipe.
 pub(crate) fn read_table(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
-    match &head(path)?[..] {
-        [] => Err(Error::data(path, "is empty")),
-        b"PAR1" => guarded(path, || read_parquet(path, id, numbers)),
-        b"PK\x03\x04" => Err(Error::data(
+    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    let table = if bytes.is_empty() {
+        return Err(Error::data(path, "is empty"));
+    } else if bytes.starts_with(b"PAR1") {
+        guarded(path, || read_parquet(path, bytes, id, numbers))?
+    } else if bytes.starts_with(b"PK\x03\x04") {
+        return Err(Error::data(
             path,
             "is a zip file; name it .npz if it holds NumPy arrays",
-        )),
-        _ => read_csv(path, id, numbers),
+        ));
+    } else {
+        read_csv(path, &bytes, id, numbers)?
+    };
+    match table.len() {
+        0 => Err(Error::data(path, "has a header, but no lines below it")),
+        _ => Ok(table),
     }
 }
 
@@ -67,76 +75,85 @@ fn find_columns(path: &Path, found: &[String], wanted: &[&str]) -> Result<Vec<us
     wanted.iter().map(position).collect()
 }
 
-fn read_csv(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    let mut input = BufReader::new(file);
-    let start = input.fill_buf().map_err(Error::io("read", path))?;
-    let first_line = start.split(|&b| b == b'\n').next().unwrap_or_default();
+/// Lines with something in them and their numbers, without the remarks (`#`) that may stand before the header.
+fn content_lines<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str)>> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let line = 1 + bytes[..e.valid_up_to()]
+            .iter()
+            .filter(|&&b| b == b'\n')
+            .count();
+        Error::data(path, "is not UTF-8 text; is this a CSV file?").at(format!("line {line}"))
+    })?;
+    let numbered = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let mut lines = numbered.map(|(i, line)| (i + 1, line.trim_start_matches('\u{feff}')));
+    let header = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let filled = lines.filter(|(_, line)| !line.trim().is_empty());
+    let all: Vec<(usize, &str)> = header.into_iter().chain(filled).collect();
+    match all
+        .iter()
+        .find(|(_, line)| line.matches('"').count() % 2 == 1)
+    {
+        Some((line, _)) => {
+            Err(Error::data(path, "a quote is not closed in its line").at(format!("line {line}")))
+        }
+        None => Ok(all),
+    }
+}
+
+fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Table> {
+    let content = content_lines(path, bytes)?;
+    let Some((_, first)) = content.first() else {
+        return Err(Error::data(path, "is empty"));
+    };
     let separator = *b",;\t"
         .iter()
-        .max_by_key(|&&s| (first_line.iter().filter(|&&b| b == s).count(), s == b','))
+        .max_by_key(|&&s| (first.bytes().filter(|&b| b == s).count(), s == b','))
         .expect("three candidates");
+    let text: String = content.iter().flat_map(|(_, line)| [*line, "\n"]).collect();
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(separator)
-        .comment(Some(b'#'))
+        .has_headers(false)
+        .flexible(true)
         .trim(csv::Trim::All)
-        .from_reader(input);
-    let csv_error = |e: csv::Error| {
-        let line = e.position().map(|p| p.line());
-        let what = match e.kind() {
-            csv::ErrorKind::UnequalLengths {
-                expected_len, len, ..
-            } => {
-                format!("has {len} cells where the header has {expected_len}")
-            }
-            csv::ErrorKind::Utf8 { .. } => "is not UTF-8 text; is this a CSV file?".to_string(),
-            _ => e.to_string(),
-        };
-        let error = Error::data(path, what);
-        match line {
-            Some(line) => error.at(format!("line {line}")),
-            None => error,
-        }
-    };
-    let header = reader.headers().map_err(csv_error)?;
-    let found: Vec<String> = header
-        .iter()
-        .map(|h| h.trim_start_matches('\u{feff}').to_string())
-        .collect();
-    let wanted: Vec<&str> = [&[id], numbers].concat();
-    let columns = find_columns(path, &found, &wanted)?;
-
-    let mut ids = Vec::new();
+        .from_reader(text.as_bytes());
+    let mut found: Vec<String> = Vec::new();
+    let mut columns = Vec::new();
+    let (mut ids, mut lines) = (Vec::new(), Vec::new());
     let mut values = vec![Vec::new(); numbers.len()];
-    let mut record = csv::StringRecord::new();
-    let mut last_line = 1;
-    let mut even = true;
-    while reader.read_record(&mut record).map_err(csv_error)? {
-        let line = record.position().map_or(0, |p| p.line());
-        even &= line == last_line + 1;
-        last_line = line;
-        let cell = |column: usize| record.get(columns[column]).unwrap_or("");
-        if cell(0).is_empty() {
-            return Err(Error::data(path, "the sample's name is empty")
-                .at(format!("line {line}"))
-                .in_column(id));
+    for (record, &(line, _)) in reader.records().zip(&content) {
+        let place = |error: Error| error.at(format!("line {line}"));
+        let record = record.map_err(|e| place(Error::data(path, e.to_string())))?;
+        if columns.is_empty() {
+            found = record.iter().map(str::to_string).collect();
+            columns = find_columns(path, &found, &[&[id], numbers].concat())?;
+            continue;
         }
-        ids.push(cell(0).to_string());
-        for (i, name) in numbers.iter().enumerate() {
-            let number = parse_number(cell(i + 1)).map_err(|what| {
-                Error::data(path, what)
-                    .at(format!("line {line}"))
-                    .in_column(name)
-            })?;
+        if record.len() != found.len() {
+            let what = format!(
+                "has {} cells where the header has {}",
+                record.len(),
+                found.len()
+            );
+            return Err(place(Error::data(path, what)));
+        }
+        let name = &record[columns[0]];
+        if name.is_empty() {
+            return Err(place(
+                Error::data(path, "the sample's name is empty").in_column(id),
+            ));
+        }
+        for (i, column) in numbers.iter().enumerate() {
+            let number = parse_number(&record[columns[i + 1]])
+                .map_err(|what| place(Error::data(path, what).in_column(column)))?;
             values[i].push(number);
         }
+        ids.push(name.to_string());
+        lines.push(line);
     }
-    let (row_word, row_base) = if even { ("line", 2) } else { ("record", 1) };
     Ok(Table {
         ids,
         numbers: values,
-        row_word,
-        row_base,
+        lines: Some(lines),
     })
 }
 
@@ -148,13 +165,12 @@ fn parse_number(cell: &str) -> std::result::Result<f64, String> {
     }
     match cell.parse::<f64>() {
         Ok(v) if v.is_finite() && v.abs() <= f32::MAX as f64 => Ok(v),
-        Ok(v) => Err(format!("{v} is not a finite float32")),
+        Ok(_) => Err(format!("\"{cell}\" is not a finite float32")),
         Err(_) => Err(format!("\"{cell}\" is not a number")),
     }
 }
 
-fn read_parquet(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+fn read_parquet(path: &Path, bytes: Vec<u8>, id: &str, numbers: &[&str]) -> Result<Table> {
     let parquet_error = |e: &dyn std::fmt::Display| {
         let says = e.to_string();
         match says.contains("ZSTD") || says.contains("BROTLI") {
@@ -167,7 +183,8 @@ fn read_parquet(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
             false => Error::data(path, format!("cannot be read as Parquet: {says}")),
         }
     };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| parquet_error(&e))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
+        .map_err(|e| parquet_error(&e))?;
     let found: Vec<String> = builder
         .schema()
         .fields()
@@ -185,8 +202,7 @@ fn read_parquet(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
     let mut table = Table {
         ids: Vec::new(),
         numbers: vec![Vec::new(); numbers.len()],
-        row_word: "row",
-        row_base: 0,
+        lines: None,
     };
     for batch in reader {
         let batch = batch.map_err(|e| parquet_error(&e))?;
@@ -236,7 +252,7 @@ fn append_batch(
             match cell {
                 Some(v) if v.is_nan() => values.push(f64::NAN),
                 Some(v) if v.abs() <= f32::MAX as f64 => values.push(v),
-                Some(v) => return Err(error(format!("{v} is not a finite float32"))),
+                Some(v) => return Err(error(format!("{v:e} is not a finite float32"))),
                 None if before.is_null(i) => values.push(f64::NAN),
                 None => return Err(error("is not a number".into())),
             }
