@@ -1,5 +1,6 @@
 //! The `vidon` program: arguments in, library calls, words and pictures out.
 
+mod choice;
 mod commands;
 mod ui;
 

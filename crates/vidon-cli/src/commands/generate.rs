@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use vidon::data::Generator;
 use vidon::problems::{AllenCahn, Boundary, Darcy, NavierStokes, Problem, Split};
 use vidon::sensors::Layout;
 use vidon::{Error, Result};
 
+use crate::choice::{Choice, one_of};
 use crate::ui::{Ui, count};
 
 /// Make samples of one of the paper's problems
@@ -24,15 +25,17 @@ use crate::ui::{Ui, count};
   vidon generate allen-cahn --layout random --split test --samples 100 --out test.parquet
   vidon generate navier-stokes --layout regular --split val --seed 7 --out val.parquet")]
 pub struct Arguments {
+    /// Which problem
+    #[arg(value_parser = one_of(PROBLEMS))]
     problem: ProblemName,
 
     /// Where the sensors are
-    #[arg(long, value_enum)]
-    layout: LayoutName,
+    #[arg(long, value_parser = one_of(LAYOUTS))]
+    layout: Layout,
 
     /// What the samples are for; each split has functions of its own
-    #[arg(long, value_enum)]
-    split: SplitName,
+    #[arg(long, value_parser = one_of(SPLITS))]
+    split: Split,
 
     /// How many [default: as in the paper: 1000 train, 32 val, 5000 test]
     #[arg(long, value_name = "N")]
@@ -47,8 +50,8 @@ pub struct Arguments {
     sensor_seed: Option<u64>,
 
     /// Boundary condition (darcy)
-    #[arg(long, value_enum)]
-    boundary: Option<BoundaryName>,
+    #[arg(long, value_parser = one_of(BOUNDARIES))]
+    boundary: Option<Boundary>,
 
     /// The dataset to write
     #[arg(long, short, value_name = "FILE.parquet")]
@@ -59,46 +62,82 @@ pub struct Arguments {
     cache: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy)]
 enum ProblemName {
-    /// Porous flow on the unit square: permeability to pressure
     Darcy,
-    /// Travelling fronts on [0,2]²: the start to all of space-time
     AllenCahn,
-    /// Decaying turbulence on the torus: vorticity at t = 0 to t = 5
     NavierStokes,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum LayoutName {
-    /// Cartesian grid, ends included
-    Regular,
-    /// One random set, the same for every sample
-    Irregular,
-    /// The grid with a random 0–20 % removed
-    Missing,
-    /// Grid points moved at random, their number ±10 %
-    Perturbed,
-    /// Random places, new in every sample
-    Random,
-    /// Random places, their number ±10 %
-    Variable,
-}
+const PROBLEMS: &[Choice<ProblemName>] = &[
+    (
+        ProblemName::Darcy,
+        "darcy",
+        "Porous flow on the unit square: permeability to pressure",
+    ),
+    (
+        ProblemName::AllenCahn,
+        "allen-cahn",
+        "Travelling fronts on [0,2]²: the start to all of space-time",
+    ),
+    (
+        ProblemName::NavierStokes,
+        "navier-stokes",
+        "Decaying vortices on the torus: vorticity at t = 0 to t = 5",
+    ),
+];
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SplitName {
-    Train,
-    Val,
-    Test,
-}
+const LAYOUTS: &[Choice<Layout>] = &[
+    (Layout::Regular, "regular", "Cartesian grid, ends included"),
+    (
+        Layout::Irregular,
+        "irregular",
+        "One random set, the same for every sample",
+    ),
+    (
+        Layout::Missing,
+        "missing",
+        "The grid with a random 0–20 % removed",
+    ),
+    (
+        Layout::Perturbed,
+        "perturbed",
+        "Grid points moved at random, their number ±10 %",
+    ),
+    (
+        Layout::Random,
+        "random",
+        "Random places, new in every sample",
+    ),
+    (
+        Layout::Variable,
+        "variable",
+        "Random places, their number ±10 %",
+    ),
+];
 
-#[derive(Clone, Copy, ValueEnum)]
-enum BoundaryName {
-    /// u = 0 on the boundary, f = 1 (the default)
-    Dirichlet,
-    /// The torus, f = sin(2πx)·sin(2πy)
-    Periodic,
-}
+const SPLITS: &[Choice<Split>] = &[
+    (
+        Split::Train,
+        "train",
+        "To learn from; targets at the sensors",
+    ),
+    (Split::Val, "val", "To choose by; targets at the sensors"),
+    (Split::Test, "test", "To judge by; targets on a fine grid"),
+];
+
+const BOUNDARIES: &[Choice<Boundary>] = &[
+    (
+        Boundary::Dirichlet,
+        "dirichlet",
+        "u = 0 on the boundary, f = 1 (the default)",
+    ),
+    (
+        Boundary::Periodic,
+        "periodic",
+        "The torus, f = sin(2πx)·sin(2πy)",
+    ),
+];
 
 impl Arguments {
     fn problem(&self) -> Result<Box<dyn Problem>> {
@@ -108,32 +147,10 @@ impl Arguments {
             ));
         }
         Ok(match self.problem {
-            ProblemName::Darcy => Box::new(Darcy::new(match self.boundary {
-                None | Some(BoundaryName::Dirichlet) => Boundary::Dirichlet,
-                Some(BoundaryName::Periodic) => Boundary::Periodic,
-            })),
+            ProblemName::Darcy => Box::new(Darcy::new(self.boundary.unwrap_or_default())),
             ProblemName::AllenCahn => Box::new(AllenCahn::new()),
             ProblemName::NavierStokes => Box::new(NavierStokes::new()),
         })
-    }
-
-    fn layout(&self) -> Layout {
-        match self.layout {
-            LayoutName::Regular => Layout::Regular,
-            LayoutName::Irregular => Layout::Irregular,
-            LayoutName::Missing => Layout::Missing,
-            LayoutName::Perturbed => Layout::Perturbed,
-            LayoutName::Random => Layout::Random,
-            LayoutName::Variable => Layout::Variable,
-        }
-    }
-
-    fn split(&self) -> Split {
-        match self.split {
-            SplitName::Train => Split::Train,
-            SplitName::Val => Split::Val,
-            SplitName::Test => Split::Test,
-        }
     }
 
     /// Where functions are kept, if anywhere.
@@ -153,7 +170,7 @@ impl Arguments {
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let problem = arguments.problem()?;
-    let split = arguments.split();
+    let split = arguments.split;
     let samples = arguments.samples.unwrap_or(split.paper_size());
     if samples == 0 {
         return Err(Error::Setting("--samples must be at least 1".into()));
@@ -162,7 +179,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let sensor_seed = arguments.sensor_seed.unwrap_or(arguments.seed);
     let generator = Generator::new(
         &*problem,
-        arguments.layout(),
+        arguments.layout,
         split,
         arguments.seed,
         sensor_seed,

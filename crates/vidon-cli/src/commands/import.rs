@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use vidon::data::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
 use vidon::{Error, Result};
 
+use crate::choice::{Choice, one_of};
 use crate::commands::describe;
 use crate::ui::{Ui, count, print};
 
@@ -67,8 +68,8 @@ pub struct Arguments {
     target_counts: Option<String>,
 
     /// What to do where a number is missing (an empty cell, NA, NaN, null)
-    #[arg(long, value_enum, default_value = "refuse")]
-    missing: MissingName,
+    #[arg(long, value_parser = one_of(MISSING), default_value = "refuse")]
+    missing: Missing,
 
     /// Unit of a column, for example --unit x=m; may be repeated
     #[arg(long, value_name = "COLUMN=UNIT")]
@@ -79,19 +80,17 @@ pub struct Arguments {
     out: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum MissingName {
-    /// Stop and say where it is
-    Refuse,
-    /// Leave the reading or target out, and count it
-    Skip,
-}
+const MISSING: &[Choice<Missing>] = &[
+    (Missing::Refuse, "refuse", "Stop and say where it is"),
+    (
+        Missing::Skip,
+        "skip",
+        "Leave the reading or target out, and count it",
+    ),
+];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let missing = match arguments.missing {
-        MissingName::Refuse => Missing::Refuse,
-        MissingName::Skip => Missing::Skip,
-    };
+    let missing = arguments.missing;
     let is_npz = arguments
         .input
         .extension()

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use vidon::data::{DatasetReader, Sample};
 use vidon::plot::{Part, draw, sample_panels};
 use vidon::{Error, Result};
 
+use crate::choice::{Choice, one_of};
 use crate::ui::Ui;
 
 /// Draw a sample: sensors coloured by value beside the target
@@ -31,26 +32,21 @@ pub struct Arguments {
     out: PathBuf,
 
     /// Show only one side of the sample
-    #[arg(long, value_enum)]
-    only: Option<Only>,
+    #[arg(long, value_parser = one_of(PARTS))]
+    only: Option<Part>,
 
     /// Panels in a row
     #[arg(long, value_name = "N", default_value_t = 3)]
     columns: usize,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Only {
-    Sensors,
-    Targets,
-}
+const PARTS: &[Choice<Part>] = &[
+    (Part::Sensors, "sensors", "What the sensors read"),
+    (Part::Targets, "targets", "What is to be predicted"),
+];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let part = match arguments.only {
-        None => Part::Both,
-        Some(Only::Sensors) => Part::Sensors,
-        Some(Only::Targets) => Part::Targets,
-    };
+    let part = arguments.only.unwrap_or_default();
     let mut panels = Vec::new();
     for file in &arguments.files {
         let dataset = DatasetReader::open(file)?;

@@ -1,0 +1,17 @@
+//! Options that take one of a few named values.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// A value, its name on the command line, and a line of help.
+pub type Choice<T> = (T, &'static str, &'static str);
+
+/// Parses one of `choices` by its name.
+pub fn one_of<T: Copy + Send + Sync + 'static>(
+    choices: &'static [Choice<T>],
+) -> impl TypedValueParser<Value = T> {
+    let value = |(_, name, help): &Choice<T>| PossibleValue::new(*name).help(*help);
+    PossibleValuesParser::new(choices.iter().map(value)).map(move |given| {
+        let chosen = choices.iter().find(|choice| choice.1 == given);
+        chosen.expect("clap accepts no other name").0
+    })
+}
