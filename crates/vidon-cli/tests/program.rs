@@ -387,6 +387,52 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn a_model_is_described() {
+    use vidon::data::{Channel, Meta};
+    use vidon::models::{Dims, Model, ModelName, Weights, paper_config};
+    let dir = folder();
+    let dir = dir.path();
+    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
+    let meta = Meta::new(
+        "darcy",
+        channels(&["x", "y"]),
+        channels(&["a"]),
+        channels(&["x", "y"]),
+        channels(&["u"]),
+    );
+    let problem = vidon::problems::Darcy::new(Default::default());
+    let config = paper_config(ModelName::Vidon, &problem).unwrap();
+    let (model, entries) = Model::new(&config, Dims::from(&meta), 0).unwrap();
+    let weights = Weights {
+        model,
+        entries,
+        meta,
+        normalisation: None,
+    };
+    weights.save(&dir.join("w.safetensors")).unwrap();
+    let words = succeed(dir, "inspect w.safetensors");
+    for part in [
+        "VIDON for darcy",
+        "parameters 985 071",
+        "branch",
+        "trunk.4.bias",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    let shown: Value = serde_json::from_str(&succeed(dir, "inspect w.safetensors --json")).unwrap();
+    assert_eq!(
+        (&shown["trunk"]["depth"], &shown["model"]["name"]),
+        (&5.into(), &"vidon".into())
+    );
+    std::fs::write(
+        dir.join("cut.safetensors"),
+        &std::fs::read(dir.join("w.safetensors")).unwrap()[..9000],
+    )
+    .unwrap();
+    assert!(fail(dir, "inspect cut.safetensors").contains("is not a whole safetensors file"));
+}
+
+#[test]
 fn help_teaches() {
     let dir = folder();
     let help = succeed(dir.path(), "--help");

@@ -4,6 +4,8 @@ pub mod data;
 pub mod domain;
 mod error;
 pub mod files;
+mod linalg;
+pub mod models;
 pub mod plot;
 pub mod problems;
 pub mod rng;

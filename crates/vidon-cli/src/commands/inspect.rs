@@ -1,4 +1,4 @@
-//! `vidon inspect`: what a dataset holds.
+//! `vidon inspect`: what a dataset or a model holds.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,19 @@ use clap::Args;
 use serde_json::{Value, json};
 use vidon::Result;
 use vidon::data::{DatasetReader, Sample, Summary};
+use vidon::models::{Extent, Weights};
 
 use crate::commands::describe;
-use crate::ui::print;
+use crate::ui::{grouped, print};
 
-/// Show what a dataset holds, and check every number in it
+/// Show what a dataset or a model holds, and check every number in it
 ///
-/// Schema, counts, ranges, how many sensors the samples have, and where the data comes from. The whole file is read;
-/// the first thing that is wrong is named with its row and column.
+/// Of a dataset: schema, counts, ranges, how many sensors the samples have, and where the data comes from. Of a model
+/// (.safetensors): parameters, and depth, width and size of branch and trunk. The whole file is read; the first thing
+/// that is wrong is named with its row and column.
 #[derive(Args)]
 pub struct Arguments {
-    /// A dataset made by `vidon generate` or `vidon import`
+    /// A dataset made by `vidon generate` or `vidon import`, or a model's weights (.safetensors)
     file: PathBuf,
 
     /// Print JSON instead of text
@@ -29,6 +31,13 @@ const BARS: usize = 10;
 const BAR_LENGTH: usize = 40;
 
 pub fn run(arguments: Arguments) -> Result<()> {
+    if arguments
+        .file
+        .extension()
+        .is_some_and(|e| e == "safetensors")
+    {
+        return inspect_model(&arguments);
+    }
     let dataset = DatasetReader::open(&arguments.file)?;
     let mut summary = Summary::new(dataset.meta());
     for sample in dataset.samples()? {
@@ -58,6 +67,65 @@ pub fn run(arguments: Arguments) -> Result<()> {
                 .map_or_else(|| value.to_string(), str::to_string);
             lines.push(format!("  {key:<14} {text}"));
         }
+    }
+    print(&lines.join("\n"))
+}
+
+fn inspect_model(arguments: &Arguments) -> Result<()> {
+    let weights = Weights::load(&arguments.file)?;
+    let parameters: usize = weights
+        .entries
+        .iter()
+        .filter(|e| e.trained)
+        .map(|e| e.values.len())
+        .sum();
+    let extents = weights.model.branch_and_trunk();
+    if arguments.json {
+        let extent = |e: &Extent| json!({ "depth": e.depth, "width": e.width, "size": e.size });
+        let tensors: Vec<Value> = weights
+            .entries
+            .iter()
+            .map(|e| json!({ "name": e.name, "shape": e.shape }))
+            .collect();
+        return print(&format!(
+            "{:#}",
+            json!({
+                "model": weights.model.config(),
+                "parameters": parameters,
+                "branch": extents.as_ref().map(|e| extent(&e[0])),
+                "trunk": extents.as_ref().map(|e| extent(&e[1])),
+                "normalisation": weights.normalisation,
+                "tensors": tensors,
+                "data": weights.meta,
+            })
+        ));
+    }
+    let mut lines = vec![
+        format!(
+            "{}: {} for {}",
+            arguments.file.display(),
+            weights.model.name(),
+            weights.meta.name
+        ),
+        format!("parameters {}", grouped(parameters)),
+    ];
+    if let Some(extents) = extents {
+        lines.push(format!(
+            "\n{:<10} {:>8} {:>8} {:>12}",
+            "", "depth", "width", "size"
+        ));
+        for (part, e) in ["branch", "trunk"].iter().zip(extents) {
+            lines.push(format!(
+                "{part:<10} {:>8} {:>8} {:>12}",
+                e.depth,
+                e.width,
+                grouped(e.size)
+            ));
+        }
+    }
+    lines.push("\ntensors".into());
+    for entry in &weights.entries {
+        lines.push(format!("  {:<28} {:?}", entry.name, entry.shape));
     }
     print(&lines.join("\n"))
 }

@@ -1,0 +1,151 @@
+//! Writes networks with random weights, and datasets whose targets are what they answer, for
+//! `python/check_models.py` to compute again:
+//!
+//!   cargo build --release --workspace --examples && target/release/examples/reference FOLDER
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::tensor::{DType, Device};
+use rand::RngExt;
+use vidon::Result;
+use vidon::data::{Batch, Channel, DatasetWriter, Meta, Rows, Sample};
+use vidon::domain::{BoxDomain, product};
+use vidon::models::{
+    DeepOnetConfig, Dims, Encoding, FnoConfig, Frame, Inputs, Model, ModelConfig, Params,
+    Positional, TrunkConfig, VidonConfig, Weights, to_vec,
+};
+use vidon::rng::{Rng, stream};
+
+fn main() -> Result<()> {
+    let folder = std::env::args().nth(1).expect("the folder to write to");
+    std::fs::create_dir_all(&folder).expect("a folder that can be made");
+    let mut rng = stream(0, "reference", 0);
+    let space_time = meta(&["x", "y", "t"]);
+    let ragged: Vec<Sample> = [1, 40, 200]
+        .iter()
+        .map(|&m| random(&mut rng, m, 30, 3))
+        .collect();
+    let fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, 3)).collect();
+    let grid = BoxDomain::cube(2, 0.0, 1.0).axes(&[33, 30]);
+    let points = Arc::new(Rows::from_f64(2, &product(&grid)));
+    let on_grid: Vec<Sample> = (0..2)
+        .map(|_| Sample {
+            sensor_coords: (*points).clone(),
+            query_coords: points.clone(),
+            ..random(&mut rng, points.len(), points.len(), 2)
+        })
+        .collect();
+    let frame = |dim: usize, periodic: bool| Frame {
+        lo: vec![-1.0; dim],
+        hi: vec![1.0; dim],
+        periodic,
+    };
+    let fourier = VidonConfig {
+        encoding: Encoding::Product,
+        positional: Positional::Fourier {
+            frame: frame(2, true),
+            functions: 25,
+        },
+        trunk: TrunkConfig::Fourier {
+            frame: frame(3, false),
+        },
+        ..VidonConfig::default()
+    };
+    let deeponet = DeepOnetConfig {
+        sensors: 25,
+        branch_hidden: vec![250; 4],
+        p: 100,
+        trunk: TrunkConfig::Mlp {
+            hidden: vec![250; 4],
+        },
+    };
+    let fno = FnoConfig {
+        padding: 0.5,
+        ..FnoConfig::default()
+    };
+    let write = |name: &str, config: ModelConfig, meta: &Meta, samples: &[Sample]| {
+        write(Path::new(&folder), name, config, meta, samples)
+    };
+    write(
+        "vidon",
+        ModelConfig::Vidon(VidonConfig::default()),
+        &space_time,
+        &ragged,
+    )?;
+    write(
+        "vidon_fourier",
+        ModelConfig::Vidon(fourier),
+        &space_time,
+        &ragged,
+    )?;
+    write(
+        "deeponet",
+        ModelConfig::DeepOnet(deeponet),
+        &space_time,
+        &fixed,
+    )?;
+    write("fno", ModelConfig::Fno(fno), &meta(&["x", "y"]), &on_grid)
+}
+
+fn meta(query: &[&str]) -> Meta {
+    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
+    Meta::new(
+        "reference",
+        channels(&["x", "y"]),
+        channels(&["a", "b"]),
+        channels(query),
+        channels(&["u", "v"]),
+    )
+}
+
+fn random(rng: &mut Rng, m: usize, q: usize, query_coords: usize) -> Sample {
+    let mut rows = |n: usize, width: usize| {
+        Rows::new(
+            width,
+            (0..n * width)
+                .map(|_| rng.random_range(-1.0..1.0))
+                .collect(),
+        )
+    };
+    Sample {
+        name: None,
+        sensor_coords: rows(m, 2),
+        sensor_values: rows(m, 2),
+        query_coords: Arc::new(rows(q, query_coords)),
+        targets: rows(q, 2),
+    }
+}
+
+fn write(
+    folder: &Path,
+    name: &str,
+    config: ModelConfig,
+    meta: &Meta,
+    samples: &[Sample],
+) -> Result<()> {
+    let (model, entries) = Model::new(&config, Dims::from(meta), 1)?;
+    let device = Device::flex();
+    let params = Params::new(&entries, &device, DType::F32);
+    let answered: Result<Vec<Sample>> = samples
+        .iter()
+        .map(|sample| {
+            let inputs = Inputs::new(&Batch::new(&[sample]), &device, DType::F32);
+            let targets = Rows::new(2, to_vec(model.forward(&params, &inputs)?));
+            Ok(Sample {
+                targets,
+                ..sample.clone()
+            })
+        })
+        .collect();
+    let mut writer = DatasetWriter::create(&folder.join(format!("{name}.parquet")), meta.clone())?;
+    writer.write(&answered?)?;
+    writer.finish()?;
+    let weights = Weights {
+        model,
+        entries,
+        meta: meta.clone(),
+        normalisation: None,
+    };
+    weights.save(&folder.join(format!("{name}.safetensors")))
+}

@@ -1,0 +1,252 @@
+//! Kriging (Gaussian-process regression): scattered sensors to values anywhere.
+//!
+//! Ordinary kriging with the Matérn-5/2 kernel from the nearest sensors:
+//!
+//!   u(x) ≈ c + k(x, X)ᵀ (K + εI)⁻¹ (u - c),   c = (1ᵀK⁻¹u)/(1ᵀK⁻¹1).
+//!
+//! The kernel's length is chosen per sample among multiples of the sensors' spacing: the one that predicts
+//! left-out sensors best. It lets networks with fixed inputs (DeepONet) take the variable layouts.
+
+use rayon::prelude::*;
+
+use crate::data::sample::{Rows, Sample};
+use crate::error::{Error, Result};
+use crate::linalg::{cholesky, cholesky_solve};
+
+/// Sensors that take part in one value.
+const NEIGHBOURS: usize = 32;
+/// Added to the kernel's diagonal, for sensors that stand close to each other.
+const NUGGET: f64 = 1e-8;
+/// Candidate lengths of the kernel, in mean spacings of the sensors.
+const LENGTHS: [f64; 4] = [2.0, 5.0, 12.0, 30.0];
+/// Sensors left out, one at a time, to choose the length.
+const TRIALS: usize = 48;
+
+/// The sample with its sensors replaced by their interpolant at `places`.
+pub fn krige(sample: &Sample, places: &Rows) -> Result<Sample> {
+    let dim = sample.sensor_coords.width();
+    if places.width() != dim {
+        return Err(Error::Setting(format!(
+            "sensors with {dim} coordinates cannot be interpolated to places with {}",
+            places.width()
+        )));
+    }
+    let sensors = Sensors::new(sample);
+    let length = sensors.best_length();
+    let width = sample.sensor_values.width();
+    let values: Vec<f32> = (0..places.len())
+        .into_par_iter()
+        .flat_map_iter(|i| sensors.at(places.row(i), None, length))
+        .map(|v| v as f32)
+        .collect();
+    Ok(Sample {
+        sensor_coords: places.clone(),
+        sensor_values: Rows::new(width, values),
+        ..sample.clone()
+    })
+}
+
+struct Sensors<'a> {
+    coords: &'a Rows,
+    values: &'a Rows,
+    /// Mean distance of neighbouring sensors, if they filled their box evenly.
+    spacing: f64,
+}
+
+impl<'a> Sensors<'a> {
+    fn new(sample: &'a Sample) -> Self {
+        let coords = &sample.sensor_coords;
+        let volume: f64 = (0..coords.width())
+            .map(|axis| {
+                let along = || coords.iter().map(|p| p[axis] as f64);
+                let (lo, hi) = (
+                    along().fold(f64::MAX, f64::min),
+                    along().fold(f64::MIN, f64::max),
+                );
+                if hi > lo { hi - lo } else { 1.0 }
+            })
+            .product();
+        let spacing = (volume / coords.len() as f64).powf(1.0 / coords.width() as f64);
+        Self {
+            coords,
+            values: &sample.sensor_values,
+            spacing,
+        }
+    }
+
+    fn best_length(&self) -> f64 {
+        let count = self.coords.len();
+        let trials = TRIALS.min(count);
+        let miss = |length: f64| -> f64 {
+            let square = |trial: usize| {
+                let left_out = trial * count / trials;
+                let guess = self.at(self.coords.row(left_out), Some(left_out), length);
+                let truth = self.values.row(left_out);
+                guess
+                    .iter()
+                    .zip(truth)
+                    .map(|(a, b)| (a - *b as f64).powi(2))
+                    .sum::<f64>()
+            };
+            (0..trials).map(square).sum()
+        };
+        let lengths = LENGTHS.map(|multiple| multiple * self.spacing);
+        let misses = lengths.map(miss);
+        let best = (0..lengths.len()).min_by(|&i, &j| misses[i].total_cmp(&misses[j]));
+        lengths[best.expect("candidates")]
+    }
+
+    /// All components at `place`, from the sensors but `without`.
+    fn at(&self, place: &[f32], without: Option<usize>, length: f64) -> Vec<f64> {
+        let width = self.values.width();
+        let near = self.nearest(place, without);
+        if near.is_empty() {
+            return self.values.row(0).iter().map(|&v| v as f64).collect();
+        }
+        let n = near.len();
+        let mut matrix = vec![0.0; n * n];
+        for i in 0..n {
+            for j in 0..=i {
+                let distance = distance(self.coords.row(near[i]), self.coords.row(near[j]));
+                matrix[i * n + j] = matern(distance / length) + if i == j { NUGGET } else { 0.0 };
+            }
+        }
+        if !cholesky(&mut matrix, n) {
+            // Too close to singular: the nearest sensor's word.
+            return self.values.row(near[0]).iter().map(|&v| v as f64).collect();
+        }
+        let mut ones = vec![1.0; n];
+        cholesky_solve(&matrix, n, &mut ones);
+        let mut weights: Vec<f64> = near
+            .iter()
+            .map(|&i| matern(distance(place, self.coords.row(i)) / length))
+            .collect();
+        cholesky_solve(&matrix, n, &mut weights);
+        // Unbiased: the weights are made to add up to one.
+        let lack = (1.0 - weights.iter().sum::<f64>()) / ones.iter().sum::<f64>();
+        weights
+            .iter_mut()
+            .zip(&ones)
+            .for_each(|(w, o)| *w += lack * o);
+        (0..width)
+            .map(|c| {
+                near.iter()
+                    .zip(&weights)
+                    .map(|(&i, w)| w * self.values.row(i)[c] as f64)
+                    .sum()
+            })
+            .collect()
+    }
+
+    /// The nearest sensors, nearest first.
+    fn nearest(&self, place: &[f32], without: Option<usize>) -> Vec<usize> {
+        let mut all: Vec<(f64, usize)> = (0..self.coords.len())
+            .filter(|&i| Some(i) != without)
+            .map(|i| (distance(place, self.coords.row(i)), i))
+            .collect();
+        let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.partial_cmp(b).expect("finite");
+        if all.len() > NEIGHBOURS {
+            all.select_nth_unstable_by(NEIGHBOURS - 1, by_distance);
+            all.truncate(NEIGHBOURS);
+        }
+        all.sort_by(by_distance);
+        all.into_iter().map(|(_, i)| i).collect()
+    }
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| ((x - y) as f64).powi(2))
+        .sum::<f64>()
+        .sqrt()
+}
+
+/// Matérn kernel with smoothness 5/2, of a distance in kernel lengths.
+fn matern(r: f64) -> f64 {
+    let z = 5f64.sqrt() * r;
+    (1.0 + z + z * z / 3.0) * (-z).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::stream;
+    use rand::RngExt;
+    use std::sync::Arc;
+
+    fn smooth(p: &[f32]) -> [f32; 2] {
+        let (x, y) = (p[0] as f64, p[1] as f64);
+        [
+            (3.0 * x).sin() as f32 * (2.0 * y).cos() as f32,
+            (x * y) as f32 + 5.0,
+        ]
+    }
+
+    fn scattered(m: usize) -> Sample {
+        let mut rng = stream(0, "kriging", m as u64);
+        let coords = Rows::new(2, (0..2 * m).map(|_| rng.random_range(0.0..1.0)).collect());
+        let values = coords.iter().flat_map(smooth).collect();
+        let query = Rows::new(1, vec![0.0]);
+        Sample {
+            name: None,
+            sensor_values: Rows::new(2, values),
+            sensor_coords: coords,
+            targets: query.clone(),
+            query_coords: Arc::new(query),
+        }
+    }
+
+    fn error(m: usize) -> f32 {
+        let places = Rows::new(
+            2,
+            (0..81)
+                .flat_map(|i| [(i / 9) as f32 / 8.0, (i % 9) as f32 / 8.0])
+                .collect(),
+        );
+        let found = krige(&scattered(m), &places).unwrap();
+        let exact: Vec<f32> = places.iter().flat_map(smooth).collect();
+        let square = |(a, b): (&f32, &f32)| (a - b) * (a - b);
+        let sum: f32 = found
+            .sensor_values
+            .data()
+            .iter()
+            .zip(&exact)
+            .map(square)
+            .sum();
+        (sum / exact.len() as f32).sqrt()
+    }
+
+    #[test]
+    fn smooth_functions_are_recovered_and_more_sensors_help() {
+        let errors = [60, 250, 1000].map(error);
+        println!("root mean square errors {errors:?}");
+        assert!(errors[0] < 0.01 && errors[1] < 0.3 * errors[0] && errors[2] < 0.5 * errors[1]);
+    }
+
+    #[test]
+    fn sensors_keep_their_values_and_few_are_enough() {
+        let sample = scattered(100);
+        let same = krige(&sample, &sample.sensor_coords).unwrap();
+        for (a, b) in same
+            .sensor_values
+            .data()
+            .iter()
+            .zip(sample.sensor_values.data())
+        {
+            assert!((a - b).abs() < 1e-4);
+        }
+        let one = krige(&scattered(1), &Rows::new(2, vec![0.3, 0.3])).unwrap();
+        assert!((one.sensor_values.data()[1] - scattered(1).sensor_values.data()[1]).abs() < 1e-5);
+        let mut twice = scattered(2);
+        twice.sensor_coords = Rows::new(2, vec![0.5; 4]);
+        assert!(
+            krige(&twice, &Rows::new(2, vec![0.1, 0.2]))
+                .unwrap()
+                .sensor_values
+                .data()[0]
+                .is_finite()
+        );
+        assert!(krige(&twice, &Rows::new(1, vec![0.1])).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! Multilayer perceptrons over rows: `h ↦ σ(h Wᵀ + b)`, the last layer without σ.
+//!
+//! The paper's start: in the first and the last layer weights and biases uniform in ±1/√fan_in; between them
+//! weights Xavier-normal, biases as before. Weights are stored as `[out, in]`, as PyTorch does.
+
+use burn::tensor::{Tensor, activation};
+use serde::{Deserialize, Serialize};
+
+use crate::models::params::{Init, Key, Params, Plan};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    #[default]
+    Tanh,
+    Gelu,
+    Relu,
+    Identity,
+}
+
+impl Activation {
+    pub fn apply<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+        match self {
+            Activation::Tanh => x.tanh(),
+            Activation::Gelu => activation::gelu(x),
+            Activation::Relu => activation::relu(x),
+            Activation::Identity => x,
+        }
+    }
+}
+
+/// A perceptron; its numbers are in [`Params`].
+#[derive(Clone, Debug)]
+pub struct Mlp {
+    layers: Vec<Linear>,
+    activation: Activation,
+    widths: Vec<usize>,
+}
+
+/// `x Wᵀ + b` over rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    weight: Key,
+    bias: Key,
+}
+
+impl Linear {
+    pub fn new(plan: &mut Plan, name: &str, fan_in: usize, fan_out: usize, weight: Init) -> Self {
+        Self {
+            weight: plan.add(format!("{name}.weight"), &[fan_out, fan_in], weight),
+            bias: plan.add(format!("{name}.bias"), &[fan_out], Init::FanIn(fan_in)),
+        }
+    }
+
+    /// `[rows, in]` to `[rows, out]`
+    pub fn forward(&self, params: &Params, x: Tensor<2>) -> Tensor<2> {
+        x.matmul(params.get::<2>(self.weight).transpose()) + params.get::<1>(self.bias).unsqueeze()
+    }
+}
+
+impl Mlp {
+    /// From `fan_in` over the `hidden` widths to `fan_out`. Parameters are named `name.0.weight`, `name.0.bias`, ….
+    pub(crate) fn new(
+        plan: &mut Plan,
+        name: &str,
+        fan_in: usize,
+        hidden: &[usize],
+        fan_out: usize,
+        activation: Activation,
+    ) -> Self {
+        let widths = [&[fan_in], hidden, &[fan_out]].concat();
+        let last = widths.len() - 2;
+        let layers = (0..=last)
+            .map(|i| {
+                let (a, b) = (widths[i], widths[i + 1]);
+                let init = if i == 0 || i == last {
+                    Init::FanIn(a)
+                } else {
+                    Init::XavierNormal(a, b)
+                };
+                Linear::new(plan, &format!("{name}.{i}"), a, b, init)
+            })
+            .collect();
+        Self {
+            layers,
+            activation,
+            widths,
+        }
+    }
+
+    /// `[rows, in]` to `[rows, out]`
+    pub fn forward(&self, params: &Params, rows: Tensor<2>) -> Tensor<2> {
+        let (last, hidden) = self.layers.split_last().expect("at least one layer");
+        let x = hidden.iter().fold(rows, |x, layer| {
+            self.activation.apply(layer.forward(params, x))
+        });
+        last.forward(params, x)
+    }
+
+    /// Number of layers with weights.
+    pub fn depth(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// The widest hidden or output layer.
+    pub fn width(&self) -> usize {
+        self.widths[1..].iter().copied().max().unwrap_or(0)
+    }
+
+    /// Number of weights and biases.
+    pub fn size(&self) -> usize {
+        self.widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum()
+    }
+}

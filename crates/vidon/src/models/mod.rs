@@ -1,0 +1,201 @@
+//! The networks, all with one interface: sensors and queries of a batch in, one row a target out.
+
+mod basis;
+mod deeponet;
+mod fno;
+mod inputs;
+mod mlp;
+mod paper;
+mod params;
+mod pod;
+mod trunk;
+mod vidon;
+mod weights;
+
+pub use basis::{FourierBasis, Frame};
+pub use deeponet::{DeepOnet, DeepOnetConfig};
+pub use fno::{Fno, FnoConfig};
+pub use inputs::{Inputs, Sets, rows_tensor, to_vec};
+pub use mlp::{Activation, Mlp};
+pub use paper::{ModelName, paper_config};
+pub use params::{Entry, Key, Params};
+pub use trunk::{Trunk, TrunkConfig};
+pub use vidon::{Encoding, Positional, Vidon, VidonConfig};
+pub use weights::Weights;
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Meta, Sample};
+use crate::error::{Error, Result};
+use crate::models::params::Plan;
+use crate::rng::stream;
+use crate::sensors::Layout;
+
+/// Widths of the four parts of a sample: d, d_v, d_y, d_u.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dims {
+    pub sensor_coords: usize,
+    pub sensor_values: usize,
+    pub query_coords: usize,
+    pub targets: usize,
+}
+
+impl From<&Meta> for Dims {
+    fn from(meta: &Meta) -> Self {
+        let [sensor_coords, sensor_values, query_coords, targets] = meta.widths();
+        Self {
+            sensor_coords,
+            sensor_values,
+            query_coords,
+            targets,
+        }
+    }
+}
+
+/// Which network, with all its sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "lowercase")]
+pub enum ModelConfig {
+    Vidon(VidonConfig),
+    DeepOnet(DeepOnetConfig),
+    Fno(FnoConfig),
+}
+
+/// Depth, width and size (number of weights and biases) of a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    pub depth: usize,
+    pub width: usize,
+    pub size: usize,
+}
+
+impl Extent {
+    fn of(mlp: &Mlp) -> Self {
+        Self {
+            depth: mlp.depth(),
+            width: mlp.width(),
+            size: mlp.size(),
+        }
+    }
+}
+
+/// A network without its numbers.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: ModelConfig,
+    dims: Dims,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Vidon(Box<Vidon>),
+    DeepOnet(DeepOnet),
+    Fno(Fno),
+}
+
+impl Model {
+    /// The network and its starting numbers, a function of the seed.
+    pub fn new(config: &ModelConfig, dims: Dims, seed: u64) -> Result<(Self, Vec<Entry>)> {
+        if let ModelConfig::Fno(_) = config
+            && (dims.sensor_coords, dims.query_coords) != (2, 2)
+        {
+            return Err(Error::Setting(format!(
+                "FNO maps functions of two coordinates to functions of the same two; here they have {} and {}",
+                dims.sensor_coords, dims.query_coords
+            )));
+        }
+        let mut plan = Plan::new(stream(seed, "model", 0));
+        let kind = match config {
+            ModelConfig::Vidon(c) => Kind::Vidon(Box::new(Vidon::new(&mut plan, c, dims))),
+            ModelConfig::DeepOnet(c) => Kind::DeepOnet(DeepOnet::new(&mut plan, c, dims)),
+            ModelConfig::Fno(c) => Kind::Fno(Fno::new(&mut plan, c, dims)),
+        };
+        Ok((
+            Self {
+                config: config.clone(),
+                dims,
+                kind,
+            },
+            plan.entries,
+        ))
+    }
+
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    pub fn dims(&self) -> Dims {
+        self.dims
+    }
+
+    /// One row a target, `d_u` wide, in the order of the batch.
+    pub fn forward(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
+        match &self.kind {
+            Kind::Vidon(model) => Ok(model.forward(params, inputs)),
+            Kind::DeepOnet(model) => model.forward(params, inputs),
+            Kind::Fno(model) => model.forward(params, inputs),
+        }
+    }
+
+    /// Finds what the network takes from training outputs before training: the functions of a POD trunk.
+    pub fn fit_trunk(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+        match &self.kind {
+            Kind::Vidon(m) => m.trunk().fit(entries, samples),
+            Kind::DeepOnet(m) => m.trunk().fit(entries, samples),
+            Kind::Fno(_) => Ok(()),
+        }
+    }
+
+    /// The layouts this network can learn from.
+    pub fn layouts(&self) -> &'static [Layout] {
+        match &self.kind {
+            Kind::Vidon(_) => &Layout::ALL,
+            Kind::DeepOnet(_) => &[Layout::Regular, Layout::Irregular],
+            Kind::Fno(_) => &[Layout::Regular],
+        }
+    }
+
+    /// An error that says which layouts it can do, if `layout` is not among them.
+    pub fn check_layout(&self, layout: Layout) -> Result<()> {
+        if self.layouts().contains(&layout) {
+            return Ok(());
+        }
+        let can: Vec<&str> = self.layouts().iter().map(|l| l.name()).collect();
+        Err(Error::Setting(format!(
+            "{} cannot take the layout {layout}, only {}; VIDON takes every layout",
+            self.name(),
+            can.join(" and ")
+        )))
+    }
+
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Vidon(_) => "VIDON",
+            Kind::DeepOnet(_) => "DeepONet",
+            Kind::Fno(_) => "FNO",
+        }
+    }
+
+    /// Branch and trunk as the paper measures them, where there are such.
+    pub fn branch_and_trunk(&self) -> Option<[Extent; 2]> {
+        let of = |trunk: &Trunk| trunk.mlp().map(Extent::of).unwrap_or_default();
+        match &self.kind {
+            Kind::Vidon(m) => Some([m.branch_extent(), of(m.trunk())]),
+            Kind::DeepOnet(m) => Some([m.branch_extent(), of(m.trunk())]),
+            Kind::Fno(_) => None,
+        }
+    }
+
+    /// The weights ω_j of VIDON's heads, `[sensors, heads]`.
+    pub fn head_weights(&self, params: &Params, inputs: &Inputs) -> Option<Tensor<2>> {
+        match &self.kind {
+            Kind::Vidon(model) => Some(model.head_weights(params, inputs)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

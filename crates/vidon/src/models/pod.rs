@@ -1,0 +1,125 @@
+//! A trunk from training data (proper orthogonal decomposition).
+//!
+//! Every training output is fitted by the functions of a fixed basis (regularised least squares, so the targets may
+//! stand anywhere); τ_0 is the mean of the fits, τ_1 … τ_p are their principal directions, each scaled by its
+//! standard deviation so that the β are of size one.
+
+use std::sync::Arc;
+
+use burn::tensor::{DType, Device};
+use rayon::prelude::*;
+
+use crate::data::{Rows, Sample};
+use crate::error::{Error, Result};
+use crate::linalg::{cholesky, cholesky_solve, symmetric_eigen};
+use crate::models::basis::FourierBasis;
+use crate::models::inputs::rows_tensor;
+
+/// Regularisation, relative to the number of targets.
+const RIDGE: f64 = 1e-6;
+
+/// Coefficients of τ_0 … τ_p in the basis, `[outputs·(p + 1), functions]`, component by component.
+pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> Result<Vec<f32>> {
+    let functions = basis.len();
+    let outputs = samples.first().map_or(0, |s| s.targets.width());
+    let n = outputs * functions;
+    if samples.len() <= p || n < p {
+        return Err(Error::Setting(format!(
+            "a POD trunk of p = {p} needs more than {p} training samples (here: {}) and at least {p} basis functions (here: {n})",
+            samples.len()
+        )));
+    }
+    let fits: Vec<Vec<f64>> = match shared_fit(basis, samples) {
+        Some(fit) => samples.par_iter().map(|s| fit.coefs(&s.targets)).collect(),
+        None => samples
+            .par_iter()
+            .map(|s| Fit::new(basis, &s.query_coords).coefs(&s.targets))
+            .collect(),
+    };
+    let count = fits.len() as f64;
+    let mean: Vec<f64> = (0..n)
+        .map(|i| fits.iter().map(|f| f[i]).sum::<f64>() / count)
+        .collect();
+    let mut covariance = vec![0.0; n * n];
+    for fit in &fits {
+        let centred: Vec<f64> = fit.iter().zip(&mean).map(|(a, b)| a - b).collect();
+        for i in 0..n {
+            for j in 0..n {
+                covariance[i * n + j] += centred[i] * centred[j] / count;
+            }
+        }
+    }
+    let (values, vectors) = symmetric_eigen(covariance, n);
+    let mut modes = Vec::with_capacity((p + 1) * n);
+    for c in 0..outputs {
+        let own = c * functions..(c + 1) * functions;
+        modes.extend(mean[own.clone()].iter().map(|&v| v as f32));
+        for k in 0..p {
+            let deviation = values[k].max(0.0).sqrt();
+            let mode = &vectors[k * n..(k + 1) * n];
+            modes.extend(mode[own.clone()].iter().map(|v| (deviation * v) as f32));
+        }
+    }
+    Ok(modes)
+}
+
+/// One fit for all, where all samples are asked at the same points.
+fn shared_fit(basis: &FourierBasis, samples: &[Sample]) -> Option<Fit> {
+    let first = &samples[0].query_coords;
+    let same = samples.iter().all(|s| Arc::ptr_eq(&s.query_coords, first));
+    same.then(|| Fit::new(basis, first))
+}
+
+/// Least squares at some points, factorised.
+struct Fit {
+    functions: usize,
+    features: Vec<f64>,
+    factor: Vec<f64>,
+}
+
+impl Fit {
+    fn new(basis: &FourierBasis, places: &Rows) -> Self {
+        let coords = rows_tensor(places, &Device::flex(), DType::F64);
+        let features: Vec<f64> = basis
+            .features(coords)
+            .into_data_as::<f64>()
+            .try_to_vec()
+            .expect("doubles were asked for");
+        let n = basis.len();
+        let mut factor = vec![0.0; n * n];
+        for row in features.chunks(n) {
+            for i in 0..n {
+                for j in 0..=i {
+                    factor[i * n + j] += row[i] * row[j];
+                }
+            }
+        }
+        (0..n).for_each(|i| factor[i * n + i] += RIDGE * places.len() as f64);
+        assert!(
+            cholesky(&mut factor, n),
+            "the ridge makes it positive definite"
+        );
+        Self {
+            functions: n,
+            features,
+            factor,
+        }
+    }
+
+    /// Coefficients of every component, one after the other.
+    fn coefs(&self, targets: &Rows) -> Vec<f64> {
+        let n = self.functions;
+        let component = |c: usize| {
+            let mut right = vec![0.0; n];
+            for (features, target) in self.features.chunks(n).zip(targets.iter()) {
+                right
+                    .iter_mut()
+                    .zip(features)
+                    .for_each(|(r, f)| *r += f * target[c] as f64);
+            }
+            cholesky_solve(&self.factor, n, &mut right);
+            right
+        };
+        (0..targets.width()).flat_map(component).collect()
+    }
+}

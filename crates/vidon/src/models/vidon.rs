@@ -1,0 +1,221 @@
+//! VIDON, the variable-input deep operator network (Prasthofer, De Ryck, Mishra, 2022):
+//!
+//!   ψ_j = Ψ_c(x_j) + Ψ_v(u(x_j)),   ω_j = softmax_j( ω̃(ψ_j)/√d_enc ),   ν = Σ_j ω_j ν̃(ψ_j),
+//!   β = Φ(ν^1, …, ν^H),   v(y) = τ_0(y) + Σ_k β_k τ_k(y).
+//!
+//! Any number of sensors m ≥ 1, anywhere, in any order; cost O(m). With `encoding = product` ψ_j is the
+//! product Ψ_c(x_j) ⊙ Ψ_v(u(x_j)); with `positional = fourier` Ψ_c sees fixed Fourier features of x_j.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::models::basis::{FourierBasis, Frame};
+use crate::models::inputs::Inputs;
+use crate::models::mlp::{Activation, Mlp};
+use crate::models::params::{Params, Plan};
+use crate::models::trunk::{Trunk, TrunkConfig};
+use crate::models::{Dims, Extent};
+
+/// How value and place of a sensor are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// The paper's.
+    #[default]
+    Sum,
+    Product,
+}
+
+/// What Ψ_c sees of a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Positional {
+    /// The coordinates, as in the paper.
+    #[default]
+    Mlp,
+    /// The first functions of a Fourier basis on the box of the sensors.
+    Fourier { frame: Frame, functions: usize },
+}
+
+/// All sizes of a VIDON. The default is the paper's for Darcy flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VidonConfig {
+    pub encoding: Encoding,
+    pub positional: Positional,
+    pub d_enc: usize,
+    pub encoder_hidden: Vec<usize>,
+    pub heads: usize,
+    pub head_hidden: Vec<usize>,
+    pub head_output: usize,
+    pub combine_hidden: Vec<usize>,
+    /// Number of functions besides τ_0.
+    pub p: usize,
+    pub trunk: TrunkConfig,
+}
+
+impl Default for VidonConfig {
+    fn default() -> Self {
+        Self {
+            encoding: Encoding::Sum,
+            positional: Positional::Mlp,
+            d_enc: 40,
+            encoder_hidden: vec![40; 3],
+            heads: 4,
+            head_hidden: vec![128; 4],
+            head_output: 64,
+            combine_hidden: vec![256; 4],
+            p: 100,
+            trunk: TrunkConfig::Mlp {
+                hidden: vec![250; 4],
+            },
+        }
+    }
+}
+
+/// The network; its numbers are in [`Params`].
+#[derive(Clone, Debug)]
+pub struct Vidon {
+    encoding: Encoding,
+    features: Option<FourierBasis>,
+    encode_coords: Mlp,
+    encode_values: Mlp,
+    /// ω̃ and ν̃ of every head.
+    heads: Vec<(Mlp, Mlp)>,
+    combine: Mlp,
+    trunk: Trunk,
+    d_enc: usize,
+}
+
+impl Vidon {
+    pub(crate) fn new(plan: &mut Plan, config: &VidonConfig, dims: Dims) -> Self {
+        let tanh = Activation::Tanh;
+        let (features, seen) = match &config.positional {
+            Positional::Mlp => (None, dims.sensor_coords),
+            Positional::Fourier { frame, functions } => (
+                Some(FourierBasis::new(frame.clone(), *functions)),
+                *functions,
+            ),
+        };
+        let d_enc = config.d_enc;
+        let mut encoder = |name: &str, inputs: usize| {
+            Mlp::new(plan, name, inputs, &config.encoder_hidden, d_enc, tanh)
+        };
+        let encode_coords = encoder("encode_coords", seen);
+        let encode_values = encoder("encode_values", dims.sensor_values);
+        let heads = (0..config.heads)
+            .map(|h| {
+                let mut part = |name: &str, outputs: usize| {
+                    Mlp::new(
+                        plan,
+                        &format!("heads.{h}.{name}"),
+                        d_enc,
+                        &config.head_hidden,
+                        outputs,
+                        tanh,
+                    )
+                };
+                (part("weight", 1), part("value", config.head_output))
+            })
+            .collect();
+        let pooled = config.heads * config.head_output;
+        let combine = Mlp::new(
+            plan,
+            "combine",
+            pooled,
+            &config.combine_hidden,
+            config.p,
+            tanh,
+        );
+        let trunk = Trunk::new(
+            plan,
+            &config.trunk,
+            dims.query_coords,
+            config.p,
+            dims.targets,
+        );
+        Self {
+            encoding: config.encoding,
+            features,
+            encode_coords,
+            encode_values,
+            heads,
+            combine,
+            trunk,
+            d_enc,
+        }
+    }
+
+    /// One row a target, `d_u` wide.
+    pub fn forward(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+        let psi = self.encode(params, inputs);
+        let pooled = self.heads.iter().map(|(weight, value)| {
+            let shares = self.shares(params, weight, psi.clone(), inputs);
+            inputs
+                .sensors
+                .sum(shares * value.forward(params, psi.clone()))
+        });
+        let beta = self
+            .combine
+            .forward(params, Tensor::cat(pooled.collect(), 1));
+        self.trunk.contract(params, beta, inputs)
+    }
+
+    /// The weights ω_j of every head, `[sensors, heads]`: what the network looks at.
+    pub fn head_weights(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+        let psi = self.encode(params, inputs);
+        let shares = self
+            .heads
+            .iter()
+            .map(|(weight, _)| self.shares(params, weight, psi.clone(), inputs));
+        Tensor::cat(shares.collect(), 1)
+    }
+
+    fn encode(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+        let coords = inputs.sensor_coords.clone();
+        let seen = match &self.features {
+            Some(basis) => basis.features(coords),
+            None => coords,
+        };
+        let place = self.encode_coords.forward(params, seen);
+        let value = self
+            .encode_values
+            .forward(params, inputs.sensor_values.clone());
+        match self.encoding {
+            Encoding::Sum => place + value,
+            Encoding::Product => place * value,
+        }
+    }
+
+    fn shares(&self, params: &Params, weight: &Mlp, psi: Tensor<2>, inputs: &Inputs) -> Tensor<2> {
+        inputs
+            .sensors
+            .softmax(weight.forward(params, psi) / (self.d_enc as f64).sqrt())
+    }
+
+    /// Depth, width and size of the branch as the paper's remark on size defines them.
+    pub(crate) fn branch_extent(&self) -> Extent {
+        let deepest =
+            |of: &dyn Fn(&(Mlp, Mlp)) -> usize| self.heads.iter().map(of).max().unwrap_or(0);
+        let total = |of: &dyn Fn(&Mlp) -> usize| -> usize {
+            self.heads.iter().map(|h| of(&h.0) + of(&h.1)).sum()
+        };
+        let encoders = [&self.encode_coords, &self.encode_values];
+        Extent {
+            depth: encoders.map(Mlp::depth).into_iter().max().unwrap_or(0)
+                + deepest(&|h| h.0.depth())
+                + deepest(&|h| h.1.depth())
+                + self.combine.depth(),
+            width: encoders.map(Mlp::width).iter().sum::<usize>()
+                + total(&Mlp::width)
+                + self.combine.width(),
+            size: encoders.map(Mlp::size).iter().sum::<usize>()
+                + total(&Mlp::size)
+                + self.combine.size(),
+        }
+    }
+
+    pub(crate) fn trunk(&self) -> &Trunk {
+        &self.trunk
+    }
+}
