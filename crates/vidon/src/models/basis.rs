@@ -19,6 +19,21 @@ pub struct Frame {
     pub periodic: bool,
 }
 
+impl Frame {
+    /// What is wrong with it as a box of `dim` dimensions, if anything.
+    pub(crate) fn fault(&self, dim: usize) -> Option<String> {
+        let ends = self.lo.iter().zip(&self.hi);
+        let fits = self.lo.len() == dim && self.hi.len() == dim;
+        let proper = |(lo, hi): (&f64, &f64)| lo.is_finite() && hi.is_finite() && lo < hi;
+        (!fits || !ends.into_iter().all(proper)).then(|| {
+            format!(
+                "a frame needs {dim} finite lower and upper ends, lower < upper; got {:?} and {:?}",
+                self.lo, self.hi
+            )
+        })
+    }
+}
+
 /// The first functions of a Fourier basis.
 #[derive(Clone, Debug)]
 pub struct FourierBasis {

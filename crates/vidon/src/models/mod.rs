@@ -62,6 +62,61 @@ pub enum ModelConfig {
     Fno(FnoConfig),
 }
 
+impl ModelConfig {
+    /// What makes a network of these sizes impossible, if anything.
+    fn fault(&self, dims: Dims) -> Option<String> {
+        let zero = |sizes: &[usize]| {
+            sizes
+                .contains(&0)
+                .then(|| "every size must be at least 1".to_string())
+        };
+        match self {
+            ModelConfig::Vidon(c) => {
+                let sizes = [
+                    &[c.d_enc, c.heads, c.head_output, c.p],
+                    &c.encoder_hidden[..],
+                    &c.head_hidden,
+                    &c.combine_hidden,
+                ];
+                let frame = match &c.positional {
+                    Positional::Mlp => None,
+                    Positional::Fourier { functions: 0, .. } => {
+                        Some("a Fourier encoding needs functions".into())
+                    }
+                    Positional::Fourier { frame, .. } => frame.fault(dims.sensor_coords),
+                };
+                zero(&sizes.concat())
+                    .or(frame)
+                    .or_else(|| c.trunk.fault(dims.query_coords))
+            }
+            ModelConfig::DeepOnet(c) => {
+                let sizes = [&[c.sensors, c.p], &c.branch_hidden[..]];
+                zero(&sizes.concat()).or_else(|| c.trunk.fault(dims.query_coords))
+            }
+            ModelConfig::Fno(c) => {
+                let plane = (dims.sensor_coords, dims.query_coords) == (2, 2);
+                let padded = c.padding.is_finite() && c.padding >= 0.0;
+                zero(&[c.width, c.modes, c.layers, c.hidden])
+                    .or((!padded).then(|| "the padding must be a share of the grid, at least 0".into()))
+                    .or((!plane).then(|| {
+                        format!(
+                            "it maps functions of two coordinates to functions of the same two; here they have {} and {}",
+                            dims.sensor_coords, dims.query_coords
+                        )
+                    }))
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            ModelConfig::Vidon(_) => "VIDON",
+            ModelConfig::DeepOnet(_) => "DeepONet",
+            ModelConfig::Fno(_) => "FNO",
+        }
+    }
+}
+
 /// Depth, width and size (number of weights and biases) of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
@@ -98,13 +153,8 @@ enum Kind {
 impl Model {
     /// The network and its starting numbers, a function of the seed.
     pub fn new(config: &ModelConfig, dims: Dims, seed: u64) -> Result<(Self, Vec<Entry>)> {
-        if let ModelConfig::Fno(_) = config
-            && (dims.sensor_coords, dims.query_coords) != (2, 2)
-        {
-            return Err(Error::Setting(format!(
-                "FNO maps functions of two coordinates to functions of the same two; here they have {} and {}",
-                dims.sensor_coords, dims.query_coords
-            )));
+        if let Some(fault) = config.fault(dims) {
+            return Err(Error::Setting(format!("{}: {fault}", config.name())));
         }
         let mut plan = Plan::new(stream(seed, "model", 0));
         let kind = match config {
@@ -171,11 +221,7 @@ impl Model {
     }
 
     pub fn name(&self) -> &'static str {
-        match &self.kind {
-            Kind::Vidon(_) => "VIDON",
-            Kind::DeepOnet(_) => "DeepONet",
-            Kind::Fno(_) => "FNO",
-        }
+        self.config.name()
     }
 
     /// Branch and trunk as the paper measures them, where there are such.

@@ -10,7 +10,7 @@ use rand_distr::{Distribution, Normal};
 
 use crate::rng::Rng;
 
-/// The place of a parameter in a [`Plan`] and in the [`Params`] made from it.
+/// The place of a parameter in the [`Params`] of its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(usize);
 

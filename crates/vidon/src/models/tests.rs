@@ -525,6 +525,63 @@ fn networks_say_what_they_cannot_take() {
     assert!(Model::new(&fno.0, DIMS, 0).is_err());
 }
 
+#[test]
+fn impossible_sizes_are_refused() {
+    let refused = |config: ModelConfig, words: &str| {
+        let error = Model::new(&config, DIMS, 0).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let vidon = |change: &dyn Fn(&mut VidonConfig)| {
+        let mut config = tiny_vidon();
+        change(&mut config);
+        ModelConfig::Vidon(config)
+    };
+    refused(
+        vidon(&|c| c.heads = 0),
+        "VIDON: every size must be at least 1",
+    );
+    refused(
+        vidon(&|c| c.head_hidden = vec![4, 0]),
+        "every size must be at least 1",
+    );
+    refused(
+        vidon(&|c| c.trunk = TrunkConfig::Mlp { hidden: vec![0] }),
+        "a layer has no width",
+    );
+    refused(
+        vidon(&|c| {
+            c.trunk = TrunkConfig::Fourier {
+                frame: frame(2, true),
+            }
+        }),
+        "a frame needs 3 finite",
+    );
+    let flat = Frame {
+        lo: vec![0.0; 2],
+        hi: vec![0.0; 2],
+        periodic: false,
+    };
+    let positional = Positional::Fourier {
+        frame: flat,
+        functions: 5,
+    };
+    refused(
+        vidon(&|c| c.positional = positional.clone()),
+        "a frame needs 2 finite",
+    );
+    refused(
+        ModelConfig::Fno(FnoConfig {
+            padding: f64::NAN,
+            ..FnoConfig::default()
+        }),
+        "FNO: the padding",
+    );
+    refused(
+        ModelConfig::Fno(FnoConfig::default()),
+        "here they have 2 and 3",
+    );
+}
+
 fn meta() -> Meta {
     let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
     Meta::new(

@@ -28,6 +28,21 @@ pub enum TrunkConfig {
     Pod { frame: Frame, functions: usize },
 }
 
+impl TrunkConfig {
+    /// What is wrong with it for queries of `dim` coordinates, if anything.
+    pub(crate) fn fault(&self, dim: usize) -> Option<String> {
+        match self {
+            TrunkConfig::Mlp { hidden } => {
+                hidden.contains(&0).then(|| "a layer has no width".into())
+            }
+            TrunkConfig::Pod { functions: 0, .. } => {
+                Some("a POD trunk needs basis functions".into())
+            }
+            TrunkConfig::Fourier { frame } | TrunkConfig::Pod { frame, .. } => frame.fault(dim),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Trunk {
     kind: Kind,
