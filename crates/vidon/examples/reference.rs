@@ -26,7 +26,11 @@ fn main() -> Result<()> {
         .iter()
         .map(|&m| random(&mut rng, m, 30, 3))
         .collect();
-    let fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, 3)).collect();
+    let mut fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, 3)).collect();
+    let places = fixed[0].sensor_coords.clone();
+    fixed
+        .iter_mut()
+        .for_each(|s| s.sensor_coords = places.clone());
     let grid = BoxDomain::cube(2, 0.0, 1.0).axes(&[33, 30]);
     let points = Arc::new(Rows::from_f64(2, &product(&grid)));
     let on_grid: Vec<Sample> = (0..2)

@@ -19,6 +19,9 @@ impl AtomicFile {
     /// A link is followed; what is there but is not a plain file (a folder, a device) is refused.
     pub fn create(target: &Path) -> Result<Self> {
         let followed = target.canonicalize();
+        if followed.is_err() && target.is_symlink() {
+            return Err(Error::data(target, "is a link to a file that is not there"));
+        }
         let target = followed.as_deref().unwrap_or(target);
         let folder = match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -50,6 +53,10 @@ impl AtomicFile {
         let temporary = builder
             .tempfile_in(folder)
             .map_err(Error::io("create a file in", folder))?;
+        if let Ok(there) = std::fs::metadata(target) {
+            let kept = temporary.as_file().set_permissions(there.permissions());
+            kept.map_err(Error::io("write", target))?;
+        }
         Ok(Self {
             target: target.to_path_buf(),
             temporary,
@@ -131,6 +138,15 @@ mod tests {
         write_file(&link, |out| out.write_all(b"new")).unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        write_file(&link, |out| out.write_all(b"private")).unwrap();
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        std::fs::remove_file(&file).unwrap();
+        assert!(write_file(&link, |_| Ok(())).is_err());
         let error = write_file(Path::new("/dev/null"), |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("not a plain file"), "{error}");
     }

@@ -23,9 +23,9 @@ pub struct Arguments {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// Which sample: its number, counted from 0, or the name it was imported with
-    #[arg(long, value_name = "SAMPLE", default_value = "0")]
-    sample: String,
+    /// Which sample: the name it was imported with, or its number, counted from 0 [default: the first]
+    #[arg(long, value_name = "SAMPLE")]
+    sample: Option<String>,
 
     /// The picture to write, .png or .svg
     #[arg(long, short, value_name = "FILE")]
@@ -47,38 +47,46 @@ const PARTS: &[Choice<Part>] = &[
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let part = arguments.only.unwrap_or_default();
-    let mut panels = Vec::new();
+    let (mut panels, mut drawn) = (Vec::new(), Vec::new());
     for file in &arguments.files {
         let dataset = DatasetReader::open(file)?;
-        let sample = find(&dataset, file, &arguments.sample)?;
+        let sample = find(&dataset, file, arguments.sample.as_deref())?;
         let caption = match arguments.files.len() {
             1 => String::new(),
             _ => format!("{}: ", caption(&dataset, file)),
         };
+        let name = sample
+            .name
+            .as_deref()
+            .or(arguments.sample.as_deref())
+            .unwrap_or("0");
+        drawn.push(format!("sample {name} of {}", file.display()));
         panels.extend(sample_panels(dataset.meta(), &sample, &caption, part));
     }
     draw(&arguments.out, &panels, arguments.columns)?;
-    ui.note(format!(
-        "{}: sample {}",
-        arguments.out.display(),
-        arguments.sample
-    ));
+    ui.note(format!("{}: {}", arguments.out.display(), drawn.join(", ")));
     Ok(())
 }
 
-/// The sample of that name, else of that number.
-fn find(dataset: &DatasetReader, file: &Path, wanted: &str) -> Result<Sample> {
+/// The sample of that name or number. Numbers count rows unless names are numbers themselves.
+fn find(dataset: &DatasetReader, file: &Path, wanted: Option<&str>) -> Result<Sample> {
+    let Some(wanted) = wanted else {
+        return dataset.sample(0);
+    };
+    let mut names_are_numbers = false;
     if dataset.meta().named_samples {
         for sample in dataset.samples()? {
             let sample = sample?;
-            if sample.name.as_deref() == Some(wanted) {
+            let name = sample.name.as_deref().unwrap_or_default();
+            if name == wanted {
                 return Ok(sample);
             }
+            names_are_numbers |= name.parse::<usize>().is_ok();
         }
     }
     match wanted.parse() {
-        Ok(number) => dataset.sample(number),
-        Err(_) => Err(Error::Setting(format!(
+        Ok(number) if !names_are_numbers => dataset.sample(number),
+        _ => Err(Error::Setting(format!(
             "{}: there is no sample \"{wanted}\"",
             file.display()
         ))),

@@ -30,6 +30,15 @@ impl MinMax {
         }
     }
 
+    /// Number of components; none if its two ends disagree.
+    pub(crate) fn width(&self) -> usize {
+        if self.lo.len() == self.hi.len() {
+            self.lo.len()
+        } else {
+            0
+        }
+    }
+
     pub fn lo(&self) -> &[f32] {
         &self.lo
     }

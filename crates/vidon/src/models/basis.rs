@@ -61,6 +61,19 @@ impl FourierBasis {
         self.waves.len()
     }
 
+    /// Mean square of every function over the box.
+    pub(crate) fn mean_squares(&self) -> Vec<f64> {
+        let mean_square = |(k, _): &(Vec<i32>, bool)| {
+            let waves = k.iter().filter(|v| **v != 0).count() as i32;
+            0.5f64.powi(if self.frame.periodic {
+                waves.min(1)
+            } else {
+                waves
+            })
+        };
+        self.waves.iter().map(mean_square).collect()
+    }
+
     /// Values of all functions: `[rows, d]` to `[rows, functions]`.
     pub fn features(&self, coords: Tensor<2>) -> Tensor<2> {
         let (device, dtype) = (coords.device(), coords.dtype());
@@ -159,6 +172,13 @@ mod tests {
         ] {
             let gram = gram(periodic, dim, count);
             assert!((gram[0] - 1.0).abs() < 1e-5);
+            let frame = Frame {
+                lo: vec![0.0; dim],
+                hi: vec![1.0; dim],
+                periodic,
+            };
+            let squares = FourierBasis::new(frame, count).mean_squares();
+            assert!((0..count).all(|i| (gram[i * count + i] - squares[i]).abs() < 1e-5));
             for i in 0..count {
                 for j in 0..count {
                     let value = gram[i * count + j];

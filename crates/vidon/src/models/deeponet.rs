@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::inputs::Inputs;
+use crate::models::inputs::{Inputs, to_vec};
 use crate::models::mlp::{Activation, Mlp};
 use crate::models::params::{Params, Plan};
 use crate::models::trunk::{Trunk, TrunkConfig};
@@ -63,6 +63,16 @@ impl DeepOnet {
                 "this DeepONet takes exactly {m} sensors, always at the same places; a sample has {}. VIDON takes any number",
                 w[1] - w[0]
             )));
+        }
+        let [_, dim] = inputs.sensor_coords.dims();
+        let places = to_vec(inputs.sensor_coords.clone());
+        if places
+            .chunks(m * dim)
+            .any(|sample| *sample != places[..m * dim])
+        {
+            return Err(Error::Setting(
+                "DeepONet takes sensors at the same places, in the same order, in every sample; here they differ. VIDON takes any sensors".into(),
+            ));
         }
         let [rows, width] = inputs.sensor_values.dims();
         let values = inputs.sensor_values.clone().reshape([rows / m, m * width]);

@@ -97,7 +97,7 @@ impl Fno {
         let pad = |n: usize| n + (self.config.padding * n as f64).round() as usize;
         let [m1, m2] = [pad(n1), pad(n2)];
         let modes = self.config.modes;
-        if 2 * modes > m1 || modes > m2 / 2 + 1 {
+        if 2 * modes > m1.min(m2) {
             return Err(Error::Setting(format!(
                 "{modes} modes need a grid of at least {0} × {0} points (padding included), not {m1} × {m2}",
                 2 * modes
@@ -148,7 +148,15 @@ impl Fno {
         let coords = to_vec(inputs.sensor_coords.clone());
         let queries = to_vec(inputs.query_coords.clone());
         let first = &coords[..2 * m];
-        if coords.chunks(2 * m).any(|c| c != first) || queries.chunks(2 * m).any(|q| q != first) {
+        let asked = if inputs.queries.is_some() {
+            coords.len()
+        } else {
+            2 * m
+        };
+        if queries.len() != asked
+            || coords.chunks(2 * m).any(|c| c != first)
+            || queries.chunks(2 * m).any(|q| q != first)
+        {
             return refuse("sensors and queries are not the same points in every sample");
         }
         let n2 = first.chunks(2).take_while(|p| p[0] == first[0]).count();
@@ -159,6 +167,16 @@ impl Fno {
                 .all(|(i, p)| p[0] == first[2 * (i / n2 * n2)] && p[1] == first[2 * (i % n2) + 1]);
         if !in_order {
             return refuse("the sensors are not a product of two axes");
+        }
+        let even = |axis: Vec<f32>| {
+            let step = (axis[axis.len() - 1] - axis[0]) / (axis.len() - 1).max(1) as f32;
+            axis.windows(2)
+                .all(|w| (w[1] - w[0] - step).abs() <= 1e-3 * step.abs())
+        };
+        let axis =
+            |k: usize, stride: usize, n: usize| (0..n).map(|i| first[2 * i * stride + k]).collect();
+        if !even(axis(0, n2, m / n2)) || !even(axis(1, 1, n2)) {
+            return refuse("the grid is not evenly spaced");
         }
         Ok([m / n2, n2])
     }

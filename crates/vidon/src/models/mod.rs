@@ -32,6 +32,11 @@ use crate::models::params::Plan;
 use crate::rng::stream;
 use crate::sensors::Layout;
 
+/// More numbers than any network here has a use for.
+const MOST_PARAMETERS: usize = 1 << 31;
+/// Most heads, layers or basis functions.
+const MOST_PARTS: usize = 1 << 16;
+
 /// Widths of the four parts of a sample: d, d_v, d_y, d_u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dims {
@@ -65,6 +70,28 @@ pub enum ModelConfig {
 impl ModelConfig {
     /// What makes a network of these sizes impossible, if anything.
     fn fault(&self, dims: Dims) -> Option<String> {
+        let widths = [
+            dims.sensor_coords,
+            dims.sensor_values,
+            dims.query_coords,
+            dims.targets,
+        ];
+        if widths.contains(&0) {
+            return Some(
+                "sensors, values, queries and targets need at least one component each".into(),
+            );
+        }
+        let parts = match self {
+            ModelConfig::Vidon(c) => c
+                .heads
+                .max(c.trunk.functions(c.p))
+                .max(c.positional.functions()),
+            ModelConfig::DeepOnet(c) => c.trunk.functions(c.p),
+            ModelConfig::Fno(c) => c.layers.max(c.modes),
+        };
+        if parts > MOST_PARTS {
+            return Some(format!("more than {MOST_PARTS} heads, layers or functions"));
+        }
         let zero = |sizes: &[usize]| {
             sizes
                 .contains(&0)
@@ -153,15 +180,31 @@ enum Kind {
 impl Model {
     /// The network and its starting numbers, a function of the seed.
     pub fn new(config: &ModelConfig, dims: Dims, seed: u64) -> Result<(Self, Vec<Entry>)> {
+        Self::with_at_most(MOST_PARAMETERS, config, dims, seed)
+    }
+
+    /// Refuses a network of more than `limit` numbers before it takes their memory.
+    pub(crate) fn with_at_most(
+        limit: usize,
+        config: &ModelConfig,
+        dims: Dims,
+        seed: u64,
+    ) -> Result<(Self, Vec<Entry>)> {
         if let Some(fault) = config.fault(dims) {
             return Err(Error::Setting(format!("{}: {fault}", config.name())));
         }
-        let mut plan = Plan::new(stream(seed, "model", 0));
+        let mut plan = Plan::new(stream(seed, "model", 0), limit);
         let kind = match config {
             ModelConfig::Vidon(c) => Kind::Vidon(Box::new(Vidon::new(&mut plan, c, dims))),
             ModelConfig::DeepOnet(c) => Kind::DeepOnet(DeepOnet::new(&mut plan, c, dims)),
             ModelConfig::Fno(c) => Kind::Fno(Fno::new(&mut plan, c, dims)),
         };
+        if plan.too_large {
+            return Err(Error::Setting(format!(
+                "{}: more than {limit} numbers",
+                config.name()
+            )));
+        }
         Ok((
             Self {
                 config: config.clone(),

@@ -45,19 +45,30 @@ pub(crate) enum Init {
 /// The parameters of a model that is being put together.
 pub(crate) struct Plan {
     pub entries: Vec<Entry>,
+    /// Set when more numbers were planned than allowed; their values are then missing.
+    pub too_large: bool,
+    room: usize,
     rng: Rng,
 }
 
 impl Plan {
-    pub fn new(rng: Rng) -> Self {
+    /// For at most `limit` numbers.
+    pub fn new(rng: Rng, limit: usize) -> Self {
         Self {
             entries: Vec::new(),
+            too_large: false,
+            room: limit,
             rng,
         }
     }
 
     pub fn add(&mut self, name: String, shape: &[usize], init: Init) -> Key {
-        let count: usize = shape.iter().product();
+        let product = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+        let count = product.filter(|&n| n <= self.room).unwrap_or_else(|| {
+            self.too_large = true;
+            0
+        });
+        self.room -= count;
         let trained = !matches!(init, Init::Fixed);
         let rng = &mut self.rng;
         let mut uniform = |lo: f64, hi: f64| -> Vec<f32> {

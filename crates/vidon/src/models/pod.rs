@@ -40,9 +40,12 @@ pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> R
     let mean: Vec<f64> = (0..n)
         .map(|i| fits.iter().map(|f| f[i]).sum::<f64>() / count)
         .collect();
+    // Coefficients of functions of norm one, so that the directions are those of L².
+    let norms: Vec<f64> = basis.mean_squares().iter().map(|v| v.sqrt()).collect();
+    let norm = |i: usize| norms[i % functions];
     let mut covariance = vec![0.0; n * n];
     for fit in &fits {
-        let centred: Vec<f64> = fit.iter().zip(&mean).map(|(a, b)| a - b).collect();
+        let centred: Vec<f64> = (0..n).map(|i| (fit[i] - mean[i]) * norm(i)).collect();
         for i in 0..n {
             for j in 0..n {
                 covariance[i * n + j] += centred[i] * centred[j] / count;
@@ -57,7 +60,7 @@ pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> R
         for k in 0..p {
             let deviation = values[k].max(0.0).sqrt();
             let mode = &vectors[k * n..(k + 1) * n];
-            modes.extend(mode[own.clone()].iter().map(|v| (deviation * v) as f32));
+            modes.extend(own.clone().map(|i| (deviation * mode[i] / norm(i)) as f32));
         }
     }
     Ok(modes)

@@ -93,7 +93,8 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         sample.query_coords = ragged[0].query_coords.clone();
         sample.targets = ragged[0].targets.clone();
     }
-    let fixed = [sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)];
+    let mut fixed = [sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)];
+    fixed[1].sensor_coords = fixed[0].sensor_coords.clone();
     let product = VidonConfig {
         encoding: Encoding::Product,
         positional: Positional::Fourier {
@@ -499,6 +500,13 @@ fn networks_say_what_they_cannot_take() {
         "{error}"
     );
 
+    let mut rng = stream(0, "places", 0);
+    let moved = batch(&[sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)]);
+    let error = model
+        .forward(&params, &Inputs::new(&moved, &device, DType::F32))
+        .unwrap_err();
+    assert!(error.to_string().contains("at the same places"), "{error}");
+
     let fno = &zoo()[4];
     let (model, entries) = Model::new(&fno.0, fno.1, 0).unwrap();
     let params = Params::new(&entries, &device, DType::F32);
@@ -517,6 +525,14 @@ fn networks_say_what_they_cannot_take() {
             .contains("FNO needs sensors on one regular grid"),
         "{error}"
     );
+    let mut bent = grid_sample(&mut rng, 5, 6);
+    let square: Vec<f32> = bent.sensor_coords.data().iter().map(|x| x * x).collect();
+    bent.sensor_coords = Rows::new(2, square);
+    bent.query_coords = Arc::new(bent.sensor_coords.clone());
+    let error = model
+        .forward(&params, &Inputs::new(&batch(&[bent]), &device, DType::F32))
+        .unwrap_err();
+    assert!(error.to_string().contains("not evenly spaced"), "{error}");
     let small = batch(&[grid_sample(&mut rng, 2, 2)]);
     let error = model
         .forward(&params, &Inputs::new(&small, &device, DType::F32))
@@ -580,6 +596,16 @@ fn impossible_sizes_are_refused() {
         ModelConfig::Fno(FnoConfig::default()),
         "here they have 2 and 3",
     );
+    refused(vidon(&|c| c.heads = 1 << 40), "heads, layers or functions");
+    refused(
+        vidon(&|c| c.d_enc = 1 << 62),
+        "more than 2147483648 numbers",
+    );
+    let none = Dims {
+        query_coords: 0,
+        ..DIMS
+    };
+    assert!(Model::new(&vidon(&|_| ()), none, 0).is_err());
 }
 
 fn meta() -> Meta {

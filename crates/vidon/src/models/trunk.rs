@@ -29,6 +29,15 @@ pub enum TrunkConfig {
 }
 
 impl TrunkConfig {
+    /// Number of fixed basis functions.
+    pub(crate) fn functions(&self, p: usize) -> usize {
+        match self {
+            TrunkConfig::Mlp { .. } => 0,
+            TrunkConfig::Fourier { .. } => p.saturating_add(1),
+            TrunkConfig::Pod { functions, .. } => *functions,
+        }
+    }
+
     /// What is wrong with it for queries of `dim` coordinates, if anything.
     pub(crate) fn fault(&self, dim: usize) -> Option<String> {
         match self {

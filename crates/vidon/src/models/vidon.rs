@@ -37,6 +37,16 @@ pub enum Positional {
     Fourier { frame: Frame, functions: usize },
 }
 
+impl Positional {
+    /// Number of fixed basis functions.
+    pub(crate) fn functions(&self) -> usize {
+        match self {
+            Positional::Mlp => 0,
+            Positional::Fourier { functions, .. } => *functions,
+        }
+    }
+}
+
 /// All sizes of a VIDON. The default is the paper's for Darcy flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -83,7 +83,19 @@ impl Weights {
                 header.format
             )));
         }
-        let (model, mut entries) = Model::new(&header.model, Dims::from(&header.data), 0)?;
+        if let Some(fault) = header.data.fault() {
+            return Err(damaged(format!("the description of its data {fault}")));
+        }
+        let widths = header.data.widths();
+        let fits = |n: &Normalisation| {
+            n.sensor_values.width() == widths[1] && n.targets.width() == widths[3]
+        };
+        if !header.normalisation.as_ref().is_none_or(fits) {
+            return Err(damaged("its normalisation does not fit its data".into()));
+        }
+        // No more numbers than the file can hold.
+        let dims = Dims::from(&header.data);
+        let (model, mut entries) = Model::with_at_most(data.len() / 4, &header.model, dims, 0)?;
         let tensors = SafeTensors::deserialize(&data).map_err(|e| damaged(e.to_string()))?;
         for entry in &mut entries {
             let wrong = |what: String| damaged(what).in_column(&entry.name);

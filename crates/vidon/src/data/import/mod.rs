@@ -136,12 +136,13 @@ impl Collector {
         let channels = self.meta.channels().map(<[_]>::to_vec);
         for (part, channels) in channels.iter().enumerate() {
             for (channel, &[lo, hi]) in channels.iter().zip(&self.extremes[part]) {
-                let step = lo.abs().max(hi.abs()) * f32::EPSILON as f64;
+                let relative = lo.abs().max(hi.abs()) * f32::EPSILON as f64;
+                let step = relative.max(f32::from_bits(1) as f64);
                 if hi <= lo || step <= COARSEST * (hi - lo) {
                     continue;
                 }
                 let what = format!(
-                    "lies between {lo} and {hi}, where float32 numbers are {step:.1e} apart; subtract an offset first"
+                    "lies between {lo:?} and {hi:?}, where float32 numbers are {step:.1e} apart; subtract an offset or choose another unit"
                 );
                 if part % 2 == 0 {
                     return Err(Error::data(&self.sources[part / 2], what).in_column(&channel.name));

@@ -89,12 +89,10 @@ fn content_lines<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str
     let header = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let filled = lines.filter(|(_, line)| !line.trim().is_empty());
     let all: Vec<(usize, &str)> = header.into_iter().chain(filled).collect();
-    match all
-        .iter()
-        .find(|(_, line)| line.matches('"').count() % 2 == 1)
-    {
+    match all.iter().find(|(_, line)| line.contains('\r')) {
         Some((line, _)) => {
-            Err(Error::data(path, "a quote is not closed in its line").at(format!("line {line}")))
+            let what = "has a carriage return within the line; end all lines with \\n or \\r\\n";
+            Err(Error::data(path, what).at(format!("line {line}")))
         }
         None => Ok(all),
     }
@@ -112,6 +110,7 @@ fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Tab
     let text: String = content.iter().flat_map(|(_, line)| [*line, "\n"]).collect();
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(separator)
+        .terminator(csv::Terminator::Any(b'\n'))
         .has_headers(false)
         .flexible(true)
         .trim(csv::Trim::All)
@@ -123,6 +122,13 @@ fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Tab
     for (record, &(line, _)) in reader.records().zip(&content) {
         let place = |error: Error| error.at(format!("line {line}"));
         let record = record.map_err(|e| place(Error::data(path, e.to_string())))?;
+        // Every line is a record: one that goes on in the next line has an open quote.
+        if record.iter().any(|cell| cell.contains('\n')) {
+            return Err(place(Error::data(
+                path,
+                "a quote is not closed in its line",
+            )));
+        }
         if columns.is_empty() {
             found = record.iter().map(str::to_string).collect();
             columns = find_columns(path, &found, &[&[id], numbers].concat())?;

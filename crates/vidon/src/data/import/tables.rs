@@ -261,6 +261,16 @@ mod tests {
                 TABLE.replace("A,1,1", "\"A,1,1"),
                 "line 3: a quote is not closed",
             ),
+            (
+                TABLE.replace("4,5,6", "4,5,6\rC,1,1,1,1,1"),
+                "line 3: has a carriage return within the line",
+            ),
+            // One quote within a cell and one that is never closed.
+            (
+                "run,x,y,p,u,v,n\nA,0,0,1,2,3,5\" a\nA,1,1,1,2,3,\"old\nB,0,0,1,2,3,4\n"
+                    .to_string(),
+                "line 3: a quote is not closed",
+            ),
             // Line numbers hold whatever the line ends and empty lines are.
             (
                 TABLE.replace('\n', "\r\n").replace("4,5,6", "4,?,6"),
@@ -297,8 +307,17 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("column x: lies between 1700000000 and 1700000010"),
+            error.contains("column x: lies between 1700000000.0 and 1700000010.0"),
             "{error}"
+        );
+        let tiny = epoch
+            .replace("1700000000", "1e-50")
+            .replace("1700000010", "2e-50");
+        assert!(
+            import(&tiny, &columns(), Missing::Refuse)
+                .unwrap_err()
+                .to_string()
+                .contains("column x")
         );
         let values = epoch.replace("17000000", "");
         let (found, _) = import(&values, &columns(), Missing::Refuse).unwrap();
