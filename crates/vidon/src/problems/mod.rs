@@ -4,6 +4,7 @@
 mod allen_cahn;
 mod cache;
 mod darcy;
+mod darcy_solver;
 mod field;
 mod navier_stokes;
 mod poisson;
@@ -13,7 +14,8 @@ mod trigonometric;
 
 pub use allen_cahn::{AllenCahn, Wave};
 pub use cache::{FunctionSource, Pairs};
-pub use darcy::{Boundary, Darcy, DarcySolver, Solution};
+pub use darcy::Darcy;
+pub use darcy_solver::{Boundary, DarcySolver, Solution};
 pub use field::{Field, GridField};
 pub use navier_stokes::{NavierStokes, VorticitySolver};
 pub use trigonometric::TrigField;

@@ -1,0 +1,249 @@
+//! What is written is read, and nothing else is.
+
+use super::*;
+use crate::data::Channel;
+use crate::data::sample::tests::{WIDTHS, small};
+use proptest::prelude::*;
+use rand::RngExt;
+use tempfile::TempDir;
+
+fn meta() -> Meta {
+    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
+    let mut meta = Meta::new(
+        "test",
+        channels(&["x", "y"]),
+        channels(&["a"]),
+        channels(&["x", "y", "t"]),
+        channels(&["u", "v"]),
+    );
+    meta.provenance = serde_json::json!({ "layout": "variable" });
+    meta
+}
+
+fn written(samples: &[Sample], meta: Meta) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let mut writer = DatasetWriter::create(&path, meta).unwrap();
+    for block in samples.chunks(3) {
+        writer.write(block).unwrap();
+    }
+    writer.finish().unwrap();
+    (folder, path)
+}
+
+fn read_all(path: &Path) -> Result<Vec<Sample>> {
+    DatasetReader::open(path)?.samples()?.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn what_is_written_is_read(sizes in prop::collection::vec((1usize..40, 1usize..40), 1..20)) {
+        let samples: Vec<Sample> = sizes.iter().map(|&(m, q)| small(m, q)).collect();
+        let (_folder, path) = written(&samples, meta());
+        prop_assert_eq!(&read_all(&path).unwrap(), &samples);
+        let reader = DatasetReader::open(&path).unwrap();
+        prop_assert_eq!(reader.meta(), &meta());
+        for (i, sample) in samples.iter().enumerate().rev() {
+            prop_assert_eq!(&reader.sample(i).unwrap(), sample);
+        }
+        prop_assert!(reader.sample(samples.len()).is_err());
+    }
+}
+
+#[test]
+fn a_query_grid_is_stored_once_and_shared() {
+    let mut meta = meta();
+    meta.query_grid = Some(vec![vec![0.0, 1.0], vec![2.0], vec![0.5, 1.5]]);
+    let queries = Arc::new(meta.shared_queries().unwrap());
+    let on_grid = |m| Sample {
+        query_coords: queries.clone(),
+        ..small(m, 4)
+    };
+    let samples = [on_grid(2), on_grid(5)];
+    let (_folder, path) = written(&samples, meta);
+    let read = read_all(&path).unwrap();
+    assert_eq!(read, samples);
+    assert!(Arc::ptr_eq(&read[0].query_coords, &read[1].query_coords));
+}
+
+#[test]
+fn many_row_groups_stream_in_order() {
+    // About 140 MB of targets: more than two row groups.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let mut writer = DatasetWriter::create(&path, meta()).unwrap();
+    for i in 0..7 {
+        writer.write(&[small(i + 1, 1_000_000)]).unwrap();
+    }
+    writer.finish().unwrap();
+    let reader = DatasetReader::open(&path).unwrap();
+    assert!(reader.starts.len() > 2, "{:?}", reader.starts);
+    for (i, sample) in reader.samples().unwrap().enumerate() {
+        assert_eq!(sample.unwrap().sensor_coords.len(), i + 1);
+    }
+    assert_eq!(reader.sample(6).unwrap().sensor_coords.len(), 7);
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let mut writer = DatasetWriter::create(&path, meta()).unwrap();
+    writer.write(&[small(2, 2)]).unwrap();
+    drop(writer);
+    let mut writer = DatasetWriter::create(&path, meta()).unwrap();
+    let mut bad = small(2, 2);
+    bad.sensor_values.data_mut()[1] = f32::NAN;
+    let error = writer.write(&[small(1, 1), bad]).unwrap_err().to_string();
+    assert!(
+        error.contains("row 1, column sensor_values: holds NaN at entry 1"),
+        "{error}"
+    );
+    drop(writer);
+    let empty = DatasetWriter::create(&path, meta()).unwrap();
+    assert!(empty.finish().is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Writes columns as they are, checked by nobody.
+fn raw(columns: Vec<(&str, ArrayRef)>, meta: Option<String>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let pairs = meta.map(|json| vec![KeyValue::new(META_KEY.to_string(), json)]);
+    let properties = WriterProperties::builder()
+        .set_key_value_metadata(pairs)
+        .build();
+    let file = File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    (folder, path)
+}
+
+fn columns(samples: &[Sample]) -> Vec<(&'static str, ArrayRef)> {
+    let column = |part: usize| -> ArrayRef {
+        Arc::new(ragged(
+            samples.iter().map(move |s| s.parts()[part]),
+            WIDTHS[part],
+        ))
+    };
+    (0..4)
+        .map(|part| (Sample::PARTS[part], column(part)))
+        .collect()
+}
+
+fn refused(columns: Vec<(&'static str, ArrayRef)>, meta: Option<String>, words: &str) {
+    let (_folder, path) = raw(columns, meta);
+    let error = read_all(&path).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+    assert!(error.contains("d.parquet"), "{error}");
+}
+
+#[test]
+fn wrong_content_is_refused_with_row_and_column() {
+    let json = || Some(serde_json::to_string(&meta()).unwrap());
+    let good = || vec![small(2, 3), small(4, 1)];
+    let (_folder, path) = raw(columns(&good()), json());
+    assert_eq!(
+        read_all(&path).unwrap(),
+        good(),
+        "files from elsewhere need no checksum"
+    );
+
+    let mut uneven = good();
+    uneven[1].sensor_values = Rows::new(1, vec![0.0; 3]);
+    refused(
+        columns(&uneven),
+        json(),
+        "row 1, column sensor_values: has 3 entries for 4 sensors",
+    );
+    let mut infinite = good();
+    infinite[0].targets.data_mut()[3] = f32::INFINITY;
+    refused(
+        columns(&infinite),
+        json(),
+        "row 0, column targets: holds inf at entry 1, component 1",
+    );
+    refused(
+        columns(&[small(2, 3), small(0, 3)]),
+        json(),
+        "row 1, column sensor_coords: is empty",
+    );
+    refused(
+        columns(&[small(2, 0)]),
+        json(),
+        "row 0, column query_coords: is empty",
+    );
+    refused(
+        columns(&good())[1..].to_vec(),
+        json(),
+        "column sensor_coords: is missing",
+    );
+    refused(columns(&good()), None, "not a vidon dataset");
+    refused(columns(&good()), Some("{".into()), "the description");
+    refused(columns(&[]), json(), "holds no samples");
+    let other = json().unwrap().replace("\"format\":1", "\"format\":9");
+    refused(columns(&good()), Some(other), "is of format 9");
+    let mut narrow = meta();
+    narrow.sensor_coords.pop();
+    let narrow = serde_json::to_string(&narrow).unwrap();
+    refused(
+        columns(&good()),
+        Some(narrow),
+        "column sensor_coords: must be a list of fixed-size lists of 1",
+    );
+    let flat: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0]));
+    let mut plain = columns(&good());
+    plain[3].1 = flat;
+    refused(plain, json(), "column targets: must be a list");
+    let mut sums = columns(&good());
+    sums.push((CHECKSUM, Arc::new(UInt32Array::from(vec![1, 2]))));
+    refused(sums, json(), "row 0, column crc32");
+}
+
+#[test]
+fn foreign_files_are_named_for_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    for (bytes, words) in [
+        (&b""[..], "is empty"),
+        (b"x,y\n1,2\n", "is not a Parquet file"),
+        (b"PK\x03\x04....", "NumPy or zip"),
+        (b"PAR1 and then nothing", "cut short"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = read_all(&path).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let error = read_all(&folder.path().join("absent.parquet"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("absent.parquet"), "{error}");
+}
+
+/// Whatever byte is changed and wherever the file is cut: an error, or the very same samples.
+#[test]
+fn damage_is_never_read_as_data() {
+    let samples = vec![small(30, 40), small(7, 90), small(1, 1)];
+    let (_folder, path) = written(&samples, meta());
+    let bytes = std::fs::read(&path).unwrap();
+    let mut rng = crate::rng::stream(0, "damage", 0);
+    let mut refused = 0;
+    for round in 0..600 {
+        let mut broken = bytes.clone();
+        if round % 4 == 0 {
+            broken.truncate(rng.random_range(0..bytes.len()));
+        } else {
+            let at = rng.random_range(0..bytes.len());
+            broken[at] ^= 1 << rng.random_range(0..8);
+        }
+        std::fs::write(&path, &broken).unwrap();
+        match read_all(&path) {
+            Ok(read) => assert!(read == samples, "round {round}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 400, "{refused} of 600 were refused");
+}
