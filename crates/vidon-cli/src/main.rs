@@ -15,6 +15,12 @@ use clap::{Parser, Subcommand};
 ///
 /// First steps:
 ///
+///   vidon demo
+///   vidon train recipes/paper/darcy-vidon-variable.toml --budget 30m
+///   vidon eval runs/darcy-vidon-variable --samples 100
+///
+/// Data and pictures:
+///
 ///   vidon generate darcy --layout variable --split test --samples 8 --out darcy.parquet
 ///   vidon inspect darcy.parquet
 ///   vidon plot darcy.parquet --sample 3 --out darcy.png
@@ -45,6 +51,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(commands::demo::Arguments),
+    Train(commands::train::Arguments),
+    Eval(commands::eval::Arguments),
+    Predict(commands::predict::Arguments),
     Generate(commands::generate::Arguments),
     Import(commands::import::Arguments),
     Inspect(commands::inspect::Arguments),
@@ -58,6 +68,10 @@ fn main() -> ExitCode {
         .threads
         .map_or(Ok(()), |n| ui::set_threads(n as usize));
     let outcome = threads.and_then(|()| match arguments.command {
+        Command::Demo(a) => commands::demo::run(a, &ui),
+        Command::Train(a) => commands::train::run(a, &ui),
+        Command::Eval(a) => commands::eval::run(a, &ui),
+        Command::Predict(a) => commands::predict::run(a, &ui),
         Command::Generate(a) => commands::generate::run(a, &ui),
         Command::Import(a) => commands::import::run(a, &ui),
         Command::Inspect(a) => commands::inspect::run(a),

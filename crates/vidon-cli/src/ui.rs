@@ -1,10 +1,13 @@
 //! What the user sees while something runs: progress with an ETA, notes, errors, Ctrl-C.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vidon::data::Watch;
+use vidon::train::{Observer, Status};
 
 /// How the program speaks. Results go to standard output, everything else to standard error.
 pub struct Ui {
@@ -26,16 +29,87 @@ impl Ui {
     /// A bar over `total` samples that also listens for Ctrl-C.
     pub fn progress(&self, total: usize) -> Progress {
         listen();
-        let hidden = self.quiet || !std::io::stderr().is_terminal();
-        let target = if hidden {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(total as u64), self.target());
         let style = "{bar:40} {pos}/{len} samples, {per_sec:.1}, {elapsed} elapsed, ETA {eta}";
         bar.set_style(ProgressStyle::with_template(style).expect("a fixed template"));
         Progress { bar }
+    }
+
+    /// Says that something goes on for a while, and listens for Ctrl-C.
+    pub fn spinner(&self, words: &'static str) -> Progress {
+        listen();
+        let bar = ProgressBar::with_draw_target(None, self.target());
+        let style = "{spinner} {msg}, {pos} samples, {elapsed}";
+        bar.set_style(ProgressStyle::with_template(style).expect("a fixed template"));
+        bar.set_message(words);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Progress { bar }
+    }
+
+    /// The progress line of a training: a bar on a terminal, else a line at every validation.
+    pub fn training(&self) -> TrainingProgress {
+        listen();
+        let bar = ProgressBar::with_draw_target(Some(1000), self.target());
+        bar.set_style(ProgressStyle::with_template("{bar:24} {msg}").expect("a fixed template"));
+        TrainingProgress {
+            lines: !self.quiet && bar.is_hidden(),
+            error: Cell::new(None),
+            bar,
+        }
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        match self.quiet || !std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        }
+    }
+}
+
+/// The progress line of a training.
+pub struct TrainingProgress {
+    bar: ProgressBar,
+    lines: bool,
+    /// The last validation's.
+    error: Cell<Option<f64>>,
+}
+
+impl Observer for TrainingProgress {
+    fn status(&self, status: &Status) {
+        let record = &status.record;
+        self.error.set(record.val_error.or(self.error.get()));
+        let error = |e: Option<f64>| e.map_or("–".into(), percent);
+        let line = || {
+            format!(
+                "step {} (epoch {:.1}), loss {}, validation {}, best {}, {} samples/s, ETA {}",
+                grouped(record.step as usize),
+                record.epoch,
+                record.loss.map_or("–".into(), |l| format!("{l:.3e}")),
+                error(self.error.get()),
+                error(record.best_error),
+                record
+                    .samples_per_second
+                    .map_or("–".into(), |s| format!("{s:.0}")),
+                clock(status.eta)
+            )
+        };
+        if record.val_error.is_some() && self.lines {
+            eprintln!("{}", line());
+        }
+        if record.samples_per_second.is_some() || record.step == 0 {
+            self.bar.set_position((1000.0 * status.share) as u64);
+            self.bar.set_message(line());
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TrainingProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 
@@ -100,6 +174,27 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     words
+}
+
+/// An error as people read it: `1.23 %`.
+pub fn percent(error: f64) -> String {
+    match error {
+        e if e >= 0.1 => format!("{:.1} %", 100.0 * e),
+        e if e >= 0.001 => format!("{:.2} %", 100.0 * e),
+        e => format!("{:.4} %", 100.0 * e),
+    }
+}
+
+/// Seconds as `1:02:03` or `2:03`.
+pub fn clock(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds > 1e8 {
+        return "–".into();
+    }
+    let s = seconds.round() as u64;
+    match s / 3600 {
+        0 => format!("{}:{:02}", s / 60, s % 60),
+        h => format!("{h}:{:02}:{:02}", s / 60 % 60, s % 60),
+    }
 }
 
 /// `n thing` or `n things`, with thin grouping of large numbers.

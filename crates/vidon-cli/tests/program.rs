@@ -314,7 +314,7 @@ fn wrong_input_gets_a_clear_message() {
         ),
         (
             "generate allen-cahn --boundary periodic --layout random --split val --out o.parquet",
-            "--boundary belongs to the problem darcy",
+            "a boundary condition can be chosen for the problem darcy only",
         ),
         (
             "generate darcy --layout scattered --split val --out o.parquet",

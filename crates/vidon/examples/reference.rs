@@ -63,6 +63,7 @@ fn main() -> Result<()> {
         trunk: TrunkConfig::Mlp {
             hidden: vec![250; 4],
         },
+        krige: None,
     };
     let fno = FnoConfig {
         padding: 0.5,
@@ -128,7 +129,8 @@ fn write(
     meta: &Meta,
     samples: &[Sample],
 ) -> Result<()> {
-    let (model, entries) = Model::new(&config, Dims::from(meta), 1)?;
+    let (model, mut entries) = Model::new(&config, Dims::from(meta), 1)?;
+    model.fit(&mut entries, meta, samples)?;
     let device = Device::flex();
     let params = Params::new(&entries, &device, DType::F32);
     let answered: Result<Vec<Sample>> = samples

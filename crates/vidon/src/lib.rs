@@ -3,12 +3,17 @@
 pub mod data;
 pub mod domain;
 mod error;
+pub mod eval;
 pub mod files;
 mod linalg;
 pub mod models;
 pub mod plot;
+mod predict;
 pub mod problems;
 pub mod rng;
 pub mod sensors;
+mod tensors;
+pub mod train;
 
 pub use error::{Error, Result};
+pub use predict::{BEST, Predictor};

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use clap::Args;
 use vidon::data::Generator;
-use vidon::problems::{AllenCahn, Boundary, Darcy, NavierStokes, Problem, Split};
+use vidon::problems::{Boundary, ProblemName, Split};
 use vidon::sensors::Layout;
 use vidon::{Error, Result};
 
 use crate::choice::{Choice, one_of};
+use crate::commands::cache::Cache;
 use crate::ui::{Ui, count};
 
 /// Make samples of one of the paper's problems
@@ -57,16 +58,8 @@ pub struct Arguments {
     #[arg(long, short, value_name = "FILE.parquet")]
     out: PathBuf,
 
-    /// Folder for computed functions; "none" computes them anew [default: the user's cache folder]
-    #[arg(long, value_name = "FOLDER", env = "VIDON_CACHE")]
-    cache: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy)]
-enum ProblemName {
-    Darcy,
-    AllenCahn,
-    NavierStokes,
+    #[command(flatten)]
+    cache: Cache,
 }
 
 const PROBLEMS: &[Choice<ProblemName>] = &[
@@ -87,7 +80,7 @@ const PROBLEMS: &[Choice<ProblemName>] = &[
     ),
 ];
 
-const LAYOUTS: &[Choice<Layout>] = &[
+pub const LAYOUTS: &[Choice<Layout>] = &[
     (Layout::Regular, "regular", "Cartesian grid, ends included"),
     (
         Layout::Irregular,
@@ -116,7 +109,7 @@ const LAYOUTS: &[Choice<Layout>] = &[
     ),
 ];
 
-const SPLITS: &[Choice<Split>] = &[
+pub const SPLITS: &[Choice<Split>] = &[
     (
         Split::Train,
         "train",
@@ -139,43 +132,14 @@ const BOUNDARIES: &[Choice<Boundary>] = &[
     ),
 ];
 
-impl Arguments {
-    fn problem(&self) -> Result<Box<dyn Problem>> {
-        if self.boundary.is_some() && !matches!(self.problem, ProblemName::Darcy) {
-            return Err(Error::Setting(
-                "--boundary belongs to the problem darcy".into(),
-            ));
-        }
-        Ok(match self.problem {
-            ProblemName::Darcy => Box::new(Darcy::new(self.boundary.unwrap_or_default())),
-            ProblemName::AllenCahn => Box::new(AllenCahn::new()),
-            ProblemName::NavierStokes => Box::new(NavierStokes::new()),
-        })
-    }
-
-    /// Where functions are kept, if anywhere.
-    fn cache(&self) -> Result<Option<PathBuf>> {
-        match &self.cache {
-            Some(folder) if folder.as_os_str() == "none" => Ok(None),
-            Some(folder) => Ok(Some(folder.clone())),
-            None => match dirs::cache_dir() {
-                Some(folder) => Ok(Some(folder.join("vidon"))),
-                None => Err(Error::Setting(
-                    "the user's cache folder is not known; choose one with --cache, or --cache none".into(),
-                )),
-            },
-        }
-    }
-}
-
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let problem = arguments.problem()?;
+    let problem = arguments.problem.problem(arguments.boundary)?;
     let split = arguments.split;
     let samples = arguments.samples.unwrap_or(split.paper_size());
     if samples == 0 {
         return Err(Error::Setting("--samples must be at least 1".into()));
     }
-    let cache = arguments.cache()?;
+    let cache = arguments.cache.folder()?;
     let sensor_seed = arguments.sensor_seed.unwrap_or(arguments.seed);
     let generator = Generator::new(
         &*problem,

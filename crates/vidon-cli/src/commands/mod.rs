@@ -1,9 +1,14 @@
 //! One file a subcommand: its arguments, and what it says.
 
+mod cache;
+pub mod demo;
+pub mod eval;
 pub mod generate;
 pub mod import;
 pub mod inspect;
 pub mod plot;
+pub mod predict;
+pub mod train;
 
 use vidon::data::Summary;
 

@@ -4,22 +4,24 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::data::{DatasetReader, Sample};
-use vidon::plot::{Part, draw, sample_panels};
+use vidon::plot::{Part, curve_panels, draw, sample_panels};
+use vidon::train::read_metrics;
 use vidon::{Error, Result};
 
 use crate::choice::{Choice, one_of};
 use crate::ui::Ui;
 
-/// Draw a sample: sensors coloured by value beside the target
+/// Draw a sample of a dataset, or the learning curves of a run
 ///
-/// Targets on a grid are drawn as an image, others as points; in space-time, four times are shown on one colour
+/// A sample: sensors coloured by value beside the target. Targets on a grid are drawn as an image, others as points; in space-time, four times are shown on one colour
 /// scale. With several files their panels stand in one picture.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon plot test.parquet --sample 3 --out sample.png
+  vidon plot runs/mine --out curves.png
   vidon plot regular.parquet random.parquet --only sensors --out layouts.svg")]
 pub struct Arguments {
-    /// Datasets
+    /// Datasets, or folders of runs
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -49,6 +51,11 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let part = arguments.only.unwrap_or_default();
     let (mut panels, mut drawn) = (Vec::new(), Vec::new());
     for file in &arguments.files {
+        if file.is_dir() {
+            panels.extend(curve_panels(&read_metrics(file)?));
+            drawn.push(format!("learning curves of {}", file.display()));
+            continue;
+        }
         let dataset = DatasetReader::open(file)?;
         let sample = find(&dataset, file, arguments.sample.as_deref())?;
         let caption = match arguments.files.len() {

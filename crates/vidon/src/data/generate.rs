@@ -31,6 +31,7 @@ pub struct Generator<'a> {
     sensor_seed: u64,
     functions: FunctionSource<'a>,
     grid: Option<(Vec<Vec<f64>>, Arc<Rows>)>,
+    sensors_on_grid: bool,
 }
 
 /// What a run of the generator did.
@@ -70,7 +71,17 @@ impl<'a> Generator<'a> {
             sensor_seed,
             functions,
             grid,
+            sensors_on_grid: false,
         })
+    }
+
+    /// Puts the sensors on the grid of the test outputs, for networks that answer only there (FNO). Changes nothing
+    /// but the test split.
+    pub fn with_sensors_on_grid(self) -> Self {
+        Self {
+            sensors_on_grid: self.grid.is_some() && self.spec.test_times.is_none(),
+            ..self
+        }
     }
 
     /// The description of the dataset.
@@ -163,10 +174,14 @@ impl<'a> Generator<'a> {
 
     fn sample(&self, index: usize, stored: &[f32]) -> Result<Sample> {
         let pair = self.problem.functions(stored);
-        let places =
-            self.spec
-                .sensors
-                .place(self.layout, self.sensor_seed, self.split.name(), index);
+        let places = match &self.grid {
+            Some((axes, _)) if self.sensors_on_grid => product(axes),
+            _ => {
+                let split = self.split.name();
+                let sensors = &self.spec.sensors;
+                sensors.place(self.layout, self.sensor_seed, split, index)
+            }
+        };
         let dim = pair.input.dim();
         let (query_coords, targets) = match &self.grid {
             Some((axes, queries)) => (queries.clone(), pair.output.on_axes(axes)?),

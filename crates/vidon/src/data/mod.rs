@@ -12,7 +12,9 @@ mod import;
 mod kriging;
 mod meta;
 mod normalise;
+mod numbers;
 mod sample;
+mod source;
 mod summary;
 
 pub use batch::{Batch, Subset};
@@ -22,7 +24,9 @@ pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tabl
 pub use kriging::krige;
 pub use meta::{Channel, Meta};
 pub use normalise::{MinMax, Normalisation};
+pub use numbers::{read_rows, write_rows};
 pub use sample::{Rows, Sample};
+pub use source::{ProblemSource, Source};
 pub use summary::{Counts, Range, Summary};
 
 /// Told of progress in long work, and asked whether to go on.

@@ -57,6 +57,12 @@ impl MinMax {
         self.each(rows, |v, lo, span| lo + v * span);
     }
 
+    /// What component `i` is divided by.
+    pub(crate) fn span(&self, i: usize) -> f32 {
+        let span = self.hi[i] - self.lo[i];
+        if span > 0.0 { span } else { 1.0 }
+    }
+
     fn each(&self, rows: &mut Rows, map: impl Fn(f32, f32, f32) -> f32) {
         let width = rows.width();
         assert_eq!(
@@ -66,8 +72,7 @@ impl MinMax {
         );
         for row in rows.data_mut().chunks_exact_mut(width) {
             for (i, v) in row.iter_mut().enumerate() {
-                let span = self.hi[i] - self.lo[i];
-                *v = map(*v, self.lo[i], if span > 0.0 { span } else { 1.0 });
+                *v = map(*v, self.lo[i], self.span(i));
             }
         }
     }
@@ -82,10 +87,9 @@ pub struct Normalisation {
 
 impl Normalisation {
     /// Extremes over training samples, in one pass.
-    pub fn fit(training: impl IntoIterator<Item = Result<Sample>>) -> Result<Self> {
+    pub fn fit<'a>(training: impl IntoIterator<Item = &'a Sample>) -> Result<Self> {
         let mut fitted: Option<Self> = None;
         for sample in training {
-            let sample = sample?;
             let scaling = fitted.get_or_insert_with(|| Self {
                 sensor_values: MinMax::nothing(sample.sensor_values.width()),
                 targets: MinMax::nothing(sample.targets.width()),
@@ -107,7 +111,7 @@ mod tests {
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Normalisation::fit(samples.iter().cloned().map(Ok)).unwrap();
+        let scaling = Normalisation::fit(&samples).unwrap();
         assert_eq!(
             (scaling.sensor_values.lo(), scaling.sensor_values.hi()),
             (&[-5.0][..], &[0.0][..])
@@ -126,7 +130,7 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::new(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Normalisation::fit([Ok(sample.clone())]).unwrap();
+        let scaling = Normalisation::fit([&sample]).unwrap();
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }

@@ -10,16 +10,34 @@ use std::f64::consts::PI;
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::data::Channel;
+
 /// A box and whether functions repeat on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Frame {
+    /// Ends per axis; where a recipe gives none, those of the data.
+    #[serde(default)]
     pub lo: Vec<f64>,
+    #[serde(default)]
     pub hi: Vec<f64>,
     #[serde(default)]
     pub periodic: bool,
 }
 
 impl Frame {
+    /// Takes the ends from the data where there are none yet.
+    pub(crate) fn fill(&mut self, coords: &[Channel]) {
+        if self.lo.is_empty() && self.hi.is_empty() {
+            let ends = |k: usize| {
+                coords
+                    .iter()
+                    .map(move |c| c.range.map_or(f64::NAN, |r| r[k]))
+            };
+            (self.lo, self.hi) = (ends(0).collect(), ends(1).collect());
+        }
+    }
+
     /// What is wrong with it as a box of `dim` dimensions, if anything.
     pub(crate) fn fault(&self, dim: usize) -> Option<String> {
         let ends = self.lo.iter().zip(&self.hi);

@@ -23,6 +23,8 @@ pub use trunk::{Trunk, TrunkConfig};
 pub use vidon::{Encoding, Positional, Vidon, VidonConfig};
 pub use weights::Weights;
 
+use std::borrow::Cow;
+
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +120,20 @@ impl ModelConfig {
             }
             ModelConfig::DeepOnet(c) => {
                 let sizes = [&[c.sensors, c.p], &c.branch_hidden[..]];
-                zero(&sizes.concat()).or_else(|| c.trunk.fault(dims.query_coords))
+                let grid = c.krige.as_ref().and_then(|grid| {
+                    let fits = grid.len() == dims.sensor_coords
+                        && grid.iter().all(|&n| n > 1)
+                        && grid.iter().try_fold(1usize, |a, &b| a.checked_mul(b)) == Some(c.sensors);
+                    (!fits).then(|| {
+                        format!(
+                            "krige = {grid:?} must be a grid of {} axes, at least 2 points each, with {} points in all",
+                            dims.sensor_coords, c.sensors
+                        )
+                    })
+                });
+                zero(&sizes.concat())
+                    .or(grid)
+                    .or_else(|| c.trunk.fault(dims.query_coords))
             }
             ModelConfig::Fno(c) => {
                 let plane = (dims.sensor_coords, dims.query_coords) == (2, 2);
@@ -132,6 +147,23 @@ impl ModelConfig {
                         )
                     }))
             }
+        }
+    }
+
+    /// Takes the boxes of Fourier bases from the data where the configuration leaves them open.
+    pub fn fill_frames(&mut self, meta: &Meta) {
+        let trunk = match self {
+            ModelConfig::Vidon(c) => {
+                if let Positional::Fourier { frame, .. } = &mut c.positional {
+                    frame.fill(&meta.sensor_coords);
+                }
+                &mut c.trunk
+            }
+            ModelConfig::DeepOnet(c) => &mut c.trunk,
+            ModelConfig::Fno(_) => return,
+        };
+        if let TrunkConfig::Fourier { frame } | TrunkConfig::Pod { frame, .. } = trunk {
+            frame.fill(&meta.query_coords);
         }
     }
 
@@ -226,25 +258,73 @@ impl Model {
     /// One row a target, `d_u` wide, in the order of the batch.
     pub fn forward(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
         match &self.kind {
-            Kind::Vidon(model) => Ok(model.forward(params, inputs)),
-            Kind::DeepOnet(model) => model.forward(params, inputs),
             Kind::Fno(model) => model.forward(params, inputs),
+            Kind::Vidon(_) | Kind::DeepOnet(_) => {
+                let (beta, trunk) = self.branch(params, inputs)?.expect("it has a trunk");
+                Ok(trunk.contract(params, beta, inputs))
+            }
         }
     }
 
-    /// Finds what the network takes from training outputs before training: the functions of a POD trunk.
-    pub fn fit_trunk(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+    /// β `[samples, p]` and the trunk to contract it with, where the network has one.
+    pub(crate) fn branch(
+        &self,
+        params: &Params,
+        inputs: &Inputs,
+    ) -> Result<Option<(Tensor<2>, &Trunk)>> {
+        Ok(match &self.kind {
+            Kind::Vidon(model) => Some((model.branch(params, inputs), model.trunk())),
+            Kind::DeepOnet(model) => Some((model.branch(params, inputs)?, model.trunk())),
+            Kind::Fno(_) => None,
+        })
+    }
+
+    /// Finds what the network takes from training data before training: the functions of a POD trunk, the places of
+    /// a DeepONet's sensors. Targets as the network will see them.
+    pub fn fit(&self, entries: &mut [Entry], meta: &Meta, samples: &[Sample]) -> Result<()> {
         match &self.kind {
             Kind::Vidon(m) => m.trunk().fit(entries, samples),
-            Kind::DeepOnet(m) => m.trunk().fit(entries, samples),
+            Kind::DeepOnet(m) => {
+                m.fit(entries, &meta.sensor_coords, samples)?;
+                m.trunk().fit(entries, samples)
+            }
             Kind::Fno(_) => Ok(()),
         }
+    }
+
+    /// The sample as the network can take it (a DeepONet may interpolate its sensors), or why it cannot.
+    pub fn prepare<'a>(&self, entries: &[Entry], sample: &'a Sample) -> Result<Cow<'a, Sample>> {
+        match &self.kind {
+            Kind::DeepOnet(m) => m.prepare(entries, sample),
+            Kind::Vidon(_) | Kind::Fno(_) => Ok(Cow::Borrowed(sample)),
+        }
+    }
+
+    /// Whether any part of a sample's sensors will do.
+    pub fn takes_any_sensors(&self) -> bool {
+        matches!(self.kind, Kind::Vidon(_))
+    }
+
+    /// Whether [`fit`](Self::fit) looks at targets.
+    pub(crate) fn fits_targets(&self) -> bool {
+        let trunk = match &self.config {
+            ModelConfig::Vidon(c) => Some(&c.trunk),
+            ModelConfig::DeepOnet(c) => Some(&c.trunk),
+            ModelConfig::Fno(_) => None,
+        };
+        matches!(trunk, Some(TrunkConfig::Pod { .. }))
+    }
+
+    /// Whether it answers at its sensors only.
+    pub fn answers_at_sensors(&self) -> bool {
+        matches!(self.kind, Kind::Fno(_))
     }
 
     /// The layouts this network can learn from.
     pub fn layouts(&self) -> &'static [Layout] {
         match &self.kind {
             Kind::Vidon(_) => &Layout::ALL,
+            Kind::DeepOnet(m) if m.kriges() => &Layout::ALL,
             Kind::DeepOnet(_) => &[Layout::Regular, Layout::Irregular],
             Kind::Fno(_) => &[Layout::Regular],
         }

@@ -36,6 +36,7 @@ pub fn paper_config(name: ModelName, problem: &dyn Problem) -> Result<ModelConfi
             branch_hidden: vec![if space_time { 400 } else { 250 }; 4],
             p,
             trunk,
+            krige: None,
         }),
         ModelName::Fno if space_time => {
             return Err(Error::Setting(format!(

@@ -38,7 +38,7 @@ pub(crate) enum Init {
     XavierNormal(usize, usize),
     /// Uniform in [0, scale).
     Uniform(f64),
-    /// Zeros that are filled from data and not trained.
+    /// Not trained, but found in the training data ([`Model::fit`](crate::models::Model::fit)); NaN until then.
     Fixed,
 }
 
@@ -82,7 +82,7 @@ impl Plan {
                 uniform(-end, end)
             }
             Init::Uniform(scale) => uniform(0.0, scale),
-            Init::Fixed => vec![0.0; count],
+            Init::Fixed => vec![f32::NAN; count],
             Init::XavierNormal(fan_in, fan_out) => {
                 let deviation = (2.0 / (fan_in + fan_out) as f64).sqrt();
                 let normal = Normal::new(0.0, deviation).expect("a finite deviation");

@@ -72,6 +72,26 @@ fn tiny_vidon() -> VidonConfig {
     }
 }
 
+/// A description of the box [-1, 1]^d.
+fn meta(dims: Dims) -> Meta {
+    let channels = |n: usize| {
+        let range = Some([-1.0, 1.0]);
+        (0..n)
+            .map(|k| Channel {
+                range,
+                ..Channel::named(format!("c{k}"))
+            })
+            .collect()
+    };
+    Meta::new(
+        "test",
+        channels(dims.sensor_coords),
+        channels(dims.sensor_values),
+        channels(dims.query_coords),
+        channels(dims.targets),
+    )
+}
+
 fn frame(dim: usize, periodic: bool) -> Frame {
     Frame {
         lo: vec![-1.0; dim],
@@ -111,6 +131,7 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         branch_hidden: vec![6, 6],
         p: 3,
         trunk: TrunkConfig::Mlp { hidden: vec![5] },
+        krige: None,
     };
     let fno = FnoConfig {
         width: 3,
@@ -328,6 +349,7 @@ fn deeponet_is_the_special_case_of_the_paper() {
         branch_hidden: vec![8, 8],
         p: 6,
         trunk: trunk.clone(),
+        krige: None,
     };
     let (reference, reference_entries) =
         Model::new(&ModelConfig::DeepOnet(deeponet), dims, 7).unwrap();
@@ -410,6 +432,7 @@ fn a_pod_trunk_holds_the_training_outputs() {
             frame: frame(2, false),
             functions: 20,
         },
+        krige: None,
     };
     let (model, mut entries) = Model::new(&ModelConfig::DeepOnet(config), dims, 0).unwrap();
     let mut rng = stream(0, "pod", 0);
@@ -417,13 +440,14 @@ fn a_pod_trunk_holds_the_training_outputs() {
     let samples: Vec<Sample> = (0..40)
         .map(|_| {
             let mut one = sample(&mut rng, 1, 60, dims);
+            one.sensor_coords = Rows::new(1, vec![0.0]);
             let [a, b, c] = [0, 1, 2].map(|_| rng.random_range(-1.0..1.0f32));
             let value = |p: &[f32]| [2.0 + a * wave(p, 1.0), b * wave(p, 2.0) + c * wave(p, 3.0)];
             one.targets = Rows::new(2, one.query_coords.iter().flat_map(value).collect());
             one
         })
         .collect();
-    model.fit_trunk(&mut entries, &samples).unwrap();
+    model.fit(&mut entries, &meta(dims), &samples).unwrap();
     // β = 0 gives the mean; its first component is 2 + mean(a)·…, its mean over samples.
     let pod = entries.iter().find(|e| e.name == "trunk.pod").unwrap();
     assert!(!pod.trained);
@@ -437,7 +461,7 @@ fn a_pod_trunk_holds_the_training_outputs() {
         "three uniform coefficients have variance 1/3 each: {variance}"
     );
     let few = model
-        .fit_trunk(&mut entries, &samples[..3])
+        .fit(&mut entries, &meta(dims), &samples[..3])
         .unwrap_err()
         .to_string();
     assert!(
@@ -501,11 +525,27 @@ fn networks_say_what_they_cannot_take() {
     );
 
     let mut rng = stream(0, "places", 0);
-    let moved = batch(&[sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)]);
-    let error = model
-        .forward(&params, &Inputs::new(&moved, &device, DType::F32))
-        .unwrap_err();
-    assert!(error.to_string().contains("at the same places"), "{error}");
+    let trained = [sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)];
+    let mut entries = entries;
+    model.fit(&mut entries, &meta(DIMS), &trained).unwrap();
+    assert_eq!(*model.prepare(&entries, &trained[0]).unwrap(), trained[0]);
+    let error = model.prepare(&entries, &trained[1]).unwrap_err();
+    assert!(
+        error.to_string().contains("these stand elsewhere"),
+        "{error}"
+    );
+
+    // With kriging it takes any sensors.
+    let ModelConfig::DeepOnet(mut kriged) = deeponet.0.clone() else {
+        panic!("the fourth is a DeepONet")
+    };
+    kriged.krige = Some(vec![2, 2]);
+    let (model, mut entries) = Model::new(&ModelConfig::DeepOnet(kriged), DIMS, 0).unwrap();
+    assert_eq!(model.layouts(), Layout::ALL);
+    model.fit(&mut entries, &meta(DIMS), &trained).unwrap();
+    let prepared = model.prepare(&entries, &trained[1]).unwrap();
+    let corners = [-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
+    assert_eq!(prepared.sensor_coords.data(), corners);
 
     let fno = &zoo()[4];
     let (model, entries) = Model::new(&fno.0, fno.1, 0).unwrap();
@@ -608,25 +648,14 @@ fn impossible_sizes_are_refused() {
     assert!(Model::new(&vidon(&|_| ()), none, 0).is_err());
 }
 
-fn meta() -> Meta {
-    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
-    Meta::new(
-        "t",
-        channels(&["x", "y"]),
-        channels(&["a", "b"]),
-        channels(&["x", "y", "t"]),
-        channels(&["u", "v"]),
-    )
-}
-
 fn weights() -> Weights {
     let (model, entries) = Model::new(&ModelConfig::Vidon(tiny_vidon()), DIMS, 5).unwrap();
     let mut rng = stream(0, "weights", 0);
-    let normalisation = Normalisation::fit([Ok(sample(&mut rng, 9, 9, DIMS))]).unwrap();
+    let normalisation = Normalisation::fit([&sample(&mut rng, 9, 9, DIMS)]).unwrap();
     Weights {
         model,
         entries,
-        meta: meta(),
+        meta: meta(DIMS),
         normalisation: Some(normalisation),
     }
 }

@@ -22,10 +22,17 @@ pub enum TrunkConfig {
     /// Learned, as in the paper.
     Mlp { hidden: Vec<usize> },
     /// The first p + 1 functions of a Fourier basis on the box of the queries, the same for every component.
-    Fourier { frame: Frame },
+    Fourier {
+        #[serde(default)]
+        frame: Frame,
+    },
     /// Mean and principal directions of the training outputs, found in a Fourier basis of so many functions
-    /// ([`Model::fit_trunk`](crate::models::Model::fit_trunk)).
-    Pod { frame: Frame, functions: usize },
+    /// ([`Model::fit`](crate::models::Model::fit)).
+    Pod {
+        #[serde(default)]
+        frame: Frame,
+        functions: usize,
+    },
 }
 
 impl TrunkConfig {
@@ -117,21 +124,26 @@ impl Trunk {
 
     /// β `[samples, p]` contracted with τ at the queries: one row a target, `d_u` wide.
     pub fn contract(&self, params: &Params, beta: Tensor<2>, inputs: &Inputs) -> Tensor<2> {
-        let coords = inputs.query_coords.clone();
-        let tau = match &self.kind {
-            Kind::Mlp(mlp) => mlp.forward(params, coords),
-            Kind::Fourier(basis) => basis.features(coords).repeat(&[1, self.outputs]),
-            Kind::Pod(basis, modes) => basis
-                .features(coords)
-                .matmul(params.get::<2>(*modes).transpose()),
-        };
+        let tau = self.functions(params, inputs.query_coords.clone());
         match &inputs.queries {
             None => self.contract_shared(beta, tau),
             Some(queries) => self.contract_ragged(beta, tau, queries),
         }
     }
 
-    fn contract_shared(&self, beta: Tensor<2>, tau: Tensor<2>) -> Tensor<2> {
+    /// τ at the queries: `[q, d_y]` to `[q, d_u·(p + 1)]`.
+    pub(crate) fn functions(&self, params: &Params, coords: Tensor<2>) -> Tensor<2> {
+        match &self.kind {
+            Kind::Mlp(mlp) => mlp.forward(params, coords),
+            Kind::Fourier(basis) => basis.features(coords).repeat(&[1, self.outputs]),
+            Kind::Pod(basis, modes) => basis
+                .features(coords)
+                .matmul(params.get::<2>(*modes).transpose()),
+        }
+    }
+
+    /// Every β with every τ: `[samples·q, d_u]`, sample by sample.
+    pub(crate) fn contract_shared(&self, beta: Tensor<2>, tau: Tensor<2>) -> Tensor<2> {
         let ([samples, _], [queries, _]) = (beta.dims(), tau.dims());
         let tau = tau
             .reshape([queries * self.outputs, self.p + 1])

@@ -34,7 +34,11 @@ pub enum Positional {
     #[default]
     Mlp,
     /// The first functions of a Fourier basis on the box of the sensors.
-    Fourier { frame: Frame, functions: usize },
+    Fourier {
+        #[serde(default)]
+        frame: Frame,
+        functions: usize,
+    },
 }
 
 impl Positional {
@@ -156,8 +160,8 @@ impl Vidon {
         }
     }
 
-    /// One row a target, `d_u` wide.
-    pub fn forward(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+    /// β, `[samples, p]`.
+    pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
         let psi = self.encode(params, inputs);
         let pooled = self.heads.iter().map(|(weight, value)| {
             let shares = self.shares(params, weight, psi.clone(), inputs);
@@ -165,10 +169,8 @@ impl Vidon {
                 .sensors
                 .sum(shares * value.forward(params, psi.clone()))
         });
-        let beta = self
-            .combine
-            .forward(params, Tensor::cat(pooled.collect(), 1));
-        self.trunk.contract(params, beta, inputs)
+        self.combine
+            .forward(params, Tensor::cat(pooled.collect(), 1))
     }
 
     /// The weights ω_j of every head, `[sensors, heads]`: what the network looks at.

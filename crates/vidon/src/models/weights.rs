@@ -3,18 +3,15 @@
 //! The tensors have the names and shapes of the plan, float32. The key `vidon` of the metadata holds JSON: the model's
 //! configuration, the description of the data it was made for, and the normalisation.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Meta, Normalisation};
 use crate::error::{Error, Result};
-use crate::files::write_file;
 use crate::models::{Dims, Entry, Model, ModelConfig};
+use crate::tensors::{Named, TensorFile, write_tensors};
 
-const KEY: &str = "vidon";
 const FORMAT: u32 = 1;
 
 /// A model with its numbers, its normalisation and the description of its data.
@@ -43,39 +40,18 @@ impl Weights {
             normalisation: self.normalisation.clone(),
         };
         let json = serde_json::to_string(&header).expect("a configuration is plain JSON");
-        let bytes: Vec<Vec<u8>> = self
+        let tensors: Vec<Named> = self
             .entries
             .iter()
-            .map(|e| e.values.iter().flat_map(|v| v.to_le_bytes()).collect())
+            .map(|e| (e.name.clone(), &e.shape[..], &e.values[..]))
             .collect();
-        let views = self.entries.iter().zip(&bytes).map(|(entry, bytes)| {
-            let view = TensorView::new(Dtype::F32, entry.shape.clone(), bytes);
-            (
-                entry.name.clone(),
-                view.expect("as many bytes as the shape says"),
-            )
-        });
-        let data = serialize(views, Some(HashMap::from([(KEY.to_string(), json)])))
-            .map_err(|e| Error::data(path, e.to_string()))?;
-        write_file(path, |out| out.write_all(&data))
+        write_tensors(path, json, &tensors)
     }
 
     pub fn load(path: &Path) -> Result<Self> {
-        let data = std::fs::read(path).map_err(Error::io("read", path))?;
         let damaged = |what: String| Error::data(path, what);
-        let (_, metadata) = SafeTensors::read_metadata(&data)
-            .map_err(|e| damaged(format!("is not a whole safetensors file: {e}")))?;
-        let json = metadata
-            .metadata()
-            .as_ref()
-            .and_then(|pairs| pairs.get(KEY))
-            .ok_or_else(|| {
-                damaged(
-                    "has no configuration (metadata key \"vidon\"); it is not a model of vidon"
-                        .into(),
-                )
-            })?;
-        let header: Header = serde_json::from_str(json)
+        let file = TensorFile::read(path)?;
+        let header: Header = serde_json::from_str(&file.json)
             .map_err(|e| damaged(format!("its configuration cannot be read: {e}")))?;
         if header.format != FORMAT {
             return Err(damaged(format!(
@@ -95,31 +71,9 @@ impl Weights {
         }
         // No more numbers than the file can hold.
         let dims = Dims::from(&header.data);
-        let (model, mut entries) = Model::with_at_most(data.len() / 4, &header.model, dims, 0)?;
-        let tensors = SafeTensors::deserialize(&data).map_err(|e| damaged(e.to_string()))?;
+        let (model, mut entries) = Model::with_at_most(file.len() / 4, &header.model, dims, 0)?;
         for entry in &mut entries {
-            let wrong = |what: String| damaged(what).in_column(&entry.name);
-            let view = tensors
-                .tensor(&entry.name)
-                .map_err(|_| wrong("this tensor is missing".into()))?;
-            if view.dtype() != Dtype::F32 || view.shape() != entry.shape {
-                let what = format!(
-                    "is {:?} {:?}, not float32 {:?}",
-                    view.dtype(),
-                    view.shape(),
-                    entry.shape
-                );
-                return Err(wrong(what));
-            }
-            let numbers = view
-                .data()
-                .chunks_exact(4)
-                .map(|b| f32::from_le_bytes(b.try_into().expect("four bytes")));
-            let values: Vec<f32> = numbers.collect();
-            if values.iter().any(|v| !v.is_finite()) {
-                return Err(wrong("holds a number that is not finite".into()));
-            }
-            entry.values = values;
+            entry.values = file.get(&entry.name, &entry.shape)?;
         }
         Ok(Self {
             model,

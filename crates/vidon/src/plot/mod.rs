@@ -1,8 +1,10 @@
 //! Pictures as PNG or SVG (by the file's ending): panels with axes of equal scale and a colour bar each.
 
+mod curves;
 mod sample;
 
-pub use sample::{Part, sample_panels};
+pub use curves::curve_panels;
+pub use sample::{Part, comparison_panels, head_panels, prediction_panels, sample_panels};
 
 use std::path::Path;
 use std::sync::Once;
@@ -56,14 +58,23 @@ pub enum Marks {
     },
     /// Values over one coordinate.
     Curve { x: Vec<f64>, values: Vec<f64> },
+    /// Named lines of positive values, on a logarithmic vertical axis.
+    Lines(Vec<(String, Vec<[f64; 2]>)>),
 }
 
 impl Panel {
-    fn values(&self) -> &[f64] {
+    fn values(&self) -> Vec<f64> {
         match &self.marks {
+            Marks::Lines(lines) => {
+                let points = lines.iter().flat_map(|(_, points)| points);
+                points
+                    .map(|p| p[1].log10())
+                    .filter(|v| v.is_finite())
+                    .collect()
+            }
             Marks::Points { values, .. }
             | Marks::Image { values, .. }
-            | Marks::Curve { values, .. } => values,
+            | Marks::Curve { values, .. } => values.clone(),
         }
     }
 
@@ -89,6 +100,12 @@ impl Panel {
             Marks::Image { x, y, .. } => [outline(x), outline(y)],
             Marks::Curve { x, .. } => {
                 let [lo, hi] = extent(x.iter().copied());
+                let [a, b] = self.ends();
+                [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
+            }
+            Marks::Lines(lines) => {
+                let points = lines.iter().flat_map(|(_, points)| points);
+                let [lo, hi] = extent(points.map(|p| p[0]));
                 let [a, b] = self.ends();
                 [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
             }
@@ -202,7 +219,8 @@ fn draw_panel<B: DrawingBackend>(
     panel: &Panel,
 ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     let [[x0, x1], [y0, y1]] = panel.bounds();
-    let coloured = !matches!(panel.marks, Marks::Curve { .. });
+    let coloured = !matches!(panel.marks, Marks::Curve { .. } | Marks::Lines(_));
+    let logarithmic = matches!(panel.marks, Marks::Lines(_));
     let bar = if coloured { BAR } else { EDGE };
     // The largest rectangle of the right proportions that the panel has room for.
     let (mut width, mut height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
@@ -227,7 +245,10 @@ fn draw_panel<B: DrawingBackend>(
         .x_labels(6)
         .y_labels(6)
         .x_label_formatter(&|v| number(*v, x_digits))
-        .y_label_formatter(&|v| number(*v, y_digits))
+        .y_label_formatter(&|v| match logarithmic {
+            true => power(*v),
+            false => number(*v, y_digits),
+        })
         .x_desc(drawable(&panel.x_label))
         .y_desc(drawable(&panel.y_label))
         .label_style(font(21))
@@ -259,6 +280,7 @@ fn draw_panel<B: DrawingBackend>(
             });
             chart.draw_series(cells)?;
         }
+        Marks::Lines(_) => {}
         Marks::Curve { x, values } => {
             let mut points: Vec<(f64, f64)> =
                 x.iter().copied().zip(values.iter().copied()).collect();
@@ -268,10 +290,41 @@ fn draw_panel<B: DrawingBackend>(
             chart.draw_series(points.iter().map(|&p| Circle::new(p, 5, blue.filled())))?;
         }
     }
+    if let Marks::Lines(lines) = &panel.marks {
+        let places = (LEFT + 24, TITLE + 16);
+        for (i, (name, points)) in lines.iter().enumerate() {
+            let ink = INKS[i % INKS.len()];
+            let seen = points.iter().filter(|p| p[1] > 0.0);
+            let line = seen.map(|p| (p[0], p[1].log10()));
+            chart.draw_series(LineSeries::new(line, ink.stroke_width(3)))?;
+            let at = (places.0 as i32 + 240 * i as i32, places.1 as i32);
+            let style = font(22).color(&ink);
+            area.draw(&Text::new(drawable(name), at, style))?;
+        }
+    }
     if coloured {
         draw_bar(area, LEFT + width + 24, height, ends)?;
     }
     Ok(())
+}
+
+/// Colours of lines.
+const INKS: [RGBColor; 4] = [
+    RGBColor(49, 104, 142),
+    RGBColor(200, 80, 40),
+    RGBColor(53, 150, 90),
+    RGBColor(110, 60, 150),
+];
+
+/// 10^v in few characters.
+fn power(v: f64) -> String {
+    let value = 10f64.powf(v);
+    if (1e-3..1e4).contains(&value) {
+        let digits = (1.0 - v.floor()).max(0.0) as usize;
+        format!("{value:.digits$}")
+    } else {
+        format!("{value:.1e}")
+    }
 }
 
 /// The colour bar: its left end at `x`, as high as the plot.

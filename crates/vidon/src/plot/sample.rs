@@ -21,43 +21,126 @@ pub enum Part {
 pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) -> Vec<Panel> {
     let mut panels = Vec::new();
     if part != Part::Targets {
-        let (count, coords) = (sample.sensor_coords.len(), &sample.sensor_coords);
-        for (k, channel) in meta.sensor_values.iter().enumerate() {
-            let title = format!("{caption}{} at {count} sensors", channel.label());
-            let values = column(&sample.sensor_values, k);
-            panels.push(panel(title, &meta.sensor_coords, coords, channel, values));
-        }
+        panels.extend(sensor_panels(meta, sample, caption));
     }
     if part != Part::Sensors {
-        for (k, channel) in meta.targets.iter().enumerate() {
+        for k in 0..meta.targets.len() {
             let values = column(&sample.targets, k);
             let scale = extent(values.iter().copied());
-            // All slices in one frame.
-            let whole = panel(
-                String::new(),
-                &meta.query_coords,
-                &sample.query_coords,
-                channel,
-                values.clone(),
-            );
-            for (label, entries) in slices(&sample.query_coords, &meta.query_coords) {
-                let title = format!("{caption}{}{label}, target", channel.label());
-                let coords = sample.query_coords.select(&entries);
-                let shown = entries.iter().map(|&i| values[i]).collect();
-                let mut panel = panel(title, &meta.query_coords, &coords, channel, shown);
-                panel.scale = Some(scale);
-                if let Marks::Points { places, values } = &panel.marks
-                    && let Some(image) = as_image(places, values)
-                {
-                    panel.marks = image;
-                } else {
-                    panel.bounds = Some(whole.bounds());
-                }
-                panels.push(panel);
-            }
+            let queries = &sample.query_coords;
+            panels.extend(field_panels(
+                meta, queries, k, &values, caption, "target", scale,
+            ));
         }
     }
     panels
+}
+
+/// Sensors and prediction.
+pub fn prediction_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
+    let mut panels = sensor_panels(meta, sample, "");
+    for k in 0..meta.targets.len() {
+        let values = column(prediction, k);
+        let scale = extent(values.iter().copied());
+        let queries = &sample.query_coords;
+        panels.extend(field_panels(
+            meta,
+            queries,
+            k,
+            &values,
+            "",
+            "prediction",
+            scale,
+        ));
+    }
+    panels
+}
+
+/// Rows of four: input, truth, prediction (on one colour scale) and error, for every component and time shown.
+pub fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
+    let input = sensor_panels(meta, sample, "");
+    let queries = &sample.query_coords;
+    let mut panels = Vec::new();
+    for k in 0..meta.targets.len() {
+        let (truth, found) = (column(&sample.targets, k), column(prediction, k));
+        let error: Vec<f64> = found.iter().zip(&truth).map(|(f, t)| f - t).collect();
+        let scale = extent(truth.iter().copied());
+        let worst = error.iter().fold(0.0, |w: f64, e| w.max(e.abs()));
+        let show = |values: &[f64], word: &str, scale: [f64; 2]| {
+            field_panels(meta, queries, k, values, "", word, scale)
+        };
+        let (truths, predictions) = (
+            show(&truth, "truth", scale),
+            show(&found, "prediction", scale),
+        );
+        let errors = show(&error, "error", [-worst, worst]);
+        for ((truth, prediction), error) in truths.into_iter().zip(predictions).zip(errors) {
+            panels.extend([input[0].clone(), truth, prediction, error]);
+        }
+    }
+    panels
+}
+
+/// The weights ω_j of every head on the sensors, as multiples of the mean weight 1/m.
+pub fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Vec<Panel> {
+    let count = sample.sensor_coords.len();
+    heads
+        .iter()
+        .enumerate()
+        .map(|(h, weights)| {
+            let title = format!("head {}: weight × {count} sensors", h + 1);
+            let channel = Channel::named("weight × m");
+            let values = weights.iter().map(|w| w * count as f64).collect();
+            let coords = &sample.sensor_coords;
+            panel(title, &meta.sensor_coords, coords, &channel, values)
+        })
+        .collect()
+}
+
+fn sensor_panels(meta: &Meta, sample: &Sample, caption: &str) -> Vec<Panel> {
+    let (count, coords) = (sample.sensor_coords.len(), &sample.sensor_coords);
+    meta.sensor_values
+        .iter()
+        .enumerate()
+        .map(|(k, channel)| {
+            let title = format!("{caption}{} at {count} sensors", channel.label());
+            let values = column(&sample.sensor_values, k);
+            panel(title, &meta.sensor_coords, coords, channel, values)
+        })
+        .collect()
+}
+
+/// Component `k` of a function at the queries: one panel, or one a time.
+fn field_panels(
+    meta: &Meta,
+    queries: &Rows,
+    k: usize,
+    values: &[f64],
+    caption: &str,
+    word: &str,
+    scale: [f64; 2],
+) -> Vec<Panel> {
+    let (axes, channel) = (&meta.query_coords, &meta.targets[k]);
+    // All slices in one frame.
+    let whole = panel(String::new(), axes, queries, channel, values.to_vec());
+    slices(queries, axes)
+        .into_iter()
+        .map(|(label, entries)| {
+            let title = format!("{caption}{}{label}, {word}", channel.label());
+            let coords = queries.select(&entries);
+            let shown = entries.iter().map(|&i| values[i]).collect();
+            let mut panel = panel(title, axes, &coords, channel, shown);
+            panel.scale = Some(scale);
+            if let Marks::Points { places, values } = &panel.marks
+                && let Some(image) = as_image(places, values)
+            {
+                panel.marks = image;
+            } else {
+                panel.bounds = Some(whole.bounds());
+            }
+            panel
+        })
+        .collect()
 }
 
 fn column(rows: &Rows, k: usize) -> Vec<f64> {

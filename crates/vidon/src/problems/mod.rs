@@ -22,7 +22,7 @@ pub use trigonometric::TrigField;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::sensors::SensorSpec;
 
@@ -51,6 +51,31 @@ impl Split {
             Split::Val => 32,
             Split::Test => 5000,
         }
+    }
+}
+
+/// Which problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProblemName {
+    Darcy,
+    AllenCahn,
+    NavierStokes,
+}
+
+impl ProblemName {
+    /// The problem; a boundary condition is for Darcy flow alone.
+    pub fn problem(self, boundary: Option<Boundary>) -> Result<Box<dyn Problem>> {
+        Ok(match (self, boundary) {
+            (ProblemName::Darcy, _) => Box::new(Darcy::new(boundary.unwrap_or_default())),
+            (_, Some(_)) => {
+                return Err(Error::Setting(
+                    "a boundary condition can be chosen for the problem darcy only".into(),
+                ));
+            }
+            (ProblemName::AllenCahn, _) => Box::new(AllenCahn::new()),
+            (ProblemName::NavierStokes, _) => Box::new(NavierStokes::new()),
+        })
     }
 }
 

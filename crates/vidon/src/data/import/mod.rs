@@ -2,7 +2,7 @@
 
 mod arrays;
 mod npz;
-mod table;
+pub(crate) mod table;
 mod tables;
 
 pub use arrays::{ArrayNames, import_npz};

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 
 /// The columns asked for: whose reading it is, and numbers (NaN where the cell is empty).
 pub(crate) struct Table {
+    /// Empty where no id was asked for.
     pub ids: Vec<String>,
     /// One vector a column.
     pub numbers: Vec<Vec<f64>>,
@@ -31,12 +32,12 @@ impl Table {
     }
 
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.numbers.first().map_or(self.ids.len(), Vec::len)
     }
 }
 
-/// Reads the id column and the number columns of a table; the file may be a pipe.
-pub(crate) fn read_table(path: &Path, id: &str, numbers: &[&str]) -> Result<Table> {
+/// Reads the id column (where there is one) and the number columns of a table; the file may be a pipe.
+pub(crate) fn read_table(path: &Path, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
     let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
     let table = if bytes.is_empty() {
         return Err(Error::data(path, "is empty"));
@@ -98,7 +99,7 @@ fn content_lines<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str
     }
 }
 
-fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Table> {
+fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Result<Table> {
     let content = content_lines(path, bytes)?;
     let Some((_, first)) = content.first() else {
         return Err(Error::data(path, "is empty"));
@@ -131,7 +132,8 @@ fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Tab
         }
         if columns.is_empty() {
             found = record.iter().map(str::to_string).collect();
-            columns = find_columns(path, &found, &[&[id], numbers].concat())?;
+            let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
+            columns = find_columns(path, &found, &wanted)?;
             continue;
         }
         if record.len() != found.len() {
@@ -142,18 +144,20 @@ fn read_csv(path: &Path, bytes: &[u8], id: &str, numbers: &[&str]) -> Result<Tab
             );
             return Err(place(Error::data(path, what)));
         }
-        let name = &record[columns[0]];
-        if name.is_empty() {
-            return Err(place(
-                Error::data(path, "the sample's name is empty").in_column(id),
-            ));
+        let cells: Vec<&str> = columns.iter().map(|&c| &record[c]).collect();
+        if let Some(id) = id {
+            if cells[0].is_empty() {
+                let error = Error::data(path, "the sample's name is empty");
+                return Err(place(error.in_column(id)));
+            }
+            ids.push(cells[0].to_string());
         }
+        let first = cells.len() - numbers.len();
         for (i, column) in numbers.iter().enumerate() {
-            let number = parse_number(&record[columns[i + 1]])
+            let number = parse_number(cells[first + i])
                 .map_err(|what| place(Error::data(path, what).in_column(column)))?;
             values[i].push(number);
         }
-        ids.push(name.to_string());
         lines.push(line);
     }
     Ok(Table {
@@ -176,7 +180,7 @@ fn parse_number(cell: &str) -> std::result::Result<f64, String> {
     }
 }
 
-fn read_parquet(path: &Path, bytes: Vec<u8>, id: &str, numbers: &[&str]) -> Result<Table> {
+fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
     let parquet_error = |e: &dyn std::fmt::Display| {
         let says = e.to_string();
         match says.contains("ZSTD") || says.contains("BROTLI") {
@@ -197,7 +201,7 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: &str, numbers: &[&str]) -> Resu
         .iter()
         .map(|f| f.name().clone())
         .collect();
-    let wanted: Vec<&str> = [&[id], numbers].concat();
+    let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
     let columns = find_columns(path, &found, &wanted)?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
     let reader = builder
@@ -219,7 +223,7 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: &str, numbers: &[&str]) -> Resu
 
 fn append_batch(
     path: &Path,
-    id: &str,
+    id: Option<&str>,
     numbers: &[&str],
     batch: &RecordBatch,
     table: &mut Table,
@@ -235,13 +239,15 @@ fn append_batch(
             Error::data(path, what).in_column(name)
         })
     };
-    let ids = column(id, &DataType::Utf8, "a sample's name")?;
-    for (i, name) in ids.as_string::<i32>().iter().enumerate() {
-        match name {
-            Some(name) if !name.is_empty() => table.ids.push(name.to_string()),
-            _ => {
-                let error = Error::data(path, "the sample's name is empty").in_column(id);
-                return Err(error.at(format!("row {}", first + i)));
+    if let Some(id) = id {
+        let ids = column(id, &DataType::Utf8, "a sample's name")?;
+        for (i, name) in ids.as_string::<i32>().iter().enumerate() {
+            match name {
+                Some(name) if !name.is_empty() => table.ids.push(name.to_string()),
+                _ => {
+                    let error = Error::data(path, "the sample's name is empty").in_column(id);
+                    return Err(error.at(format!("row {}", first + i)));
+                }
             }
         }
     }

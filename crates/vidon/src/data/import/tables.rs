@@ -73,7 +73,7 @@ pub fn import_tables(
         ],
     } {
         let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-        tables.push((read_table(path, &columns.sample, &borrowed)?, names));
+        tables.push((read_table(path, Some(&columns.sample), &borrowed)?, names));
     }
     for (pair, (coords, values)) in sides.into_iter().enumerate() {
         let (table, names) = &tables[pair.min(tables.len() - 1)];

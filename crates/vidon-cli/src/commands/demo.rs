@@ -1,0 +1,106 @@
+//! `vidon demo`: from nothing to a trained network and a picture, in about two minutes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use vidon::data::{ProblemSource, Source};
+use vidon::eval::{ErrorSummary, errors};
+use vidon::plot::{comparison_panels, draw, head_panels};
+use vidon::problems::Split;
+use vidon::train::{Budget, Recipe, Stop, Training};
+use vidon::{Error, Predictor, Result};
+
+use crate::commands::cache::Cache;
+use crate::commands::train::run_training;
+use crate::ui::{Ui, percent, print};
+
+/// Learn travelling fronts from scattered sensors in two minutes: start here
+///
+/// Makes Allen–Cahn data (fronts that travel through a square) with randomly placed sensors, a different number and different places in every
+/// sample, trains a VIDON to predict all of space-time from the sensors at t = 0, measures its error on functions it has never seen, and draws them.
+#[derive(Args)]
+pub struct Arguments {
+    /// Folder for the run and the pictures
+    #[arg(long, short, value_name = "FOLDER", default_value = "runs/demo")]
+    out: PathBuf,
+
+    /// How long to train
+    #[arg(long, value_name = "TIME", default_value = "2m")]
+    budget: Budget,
+
+    /// Test samples to measure the error with
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
+    samples: u16,
+
+    #[command(flatten)]
+    cache: Cache,
+}
+
+const RECIPE: &str = include_str!("../../../../recipes/demo.toml");
+/// Mean relative L² error of the paper's VIDON on this problem and layout.
+const PAPER: f64 = 0.0120;
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let folder = &arguments.out;
+    if folder.join("recipe.toml").exists() {
+        return Err(Error::Setting(format!(
+            "{0} holds a run already; remove it, or choose another folder with --out. To see what it learned:\n  vidon eval {0}",
+            folder.display()
+        )));
+    }
+    let cache = arguments.cache.folder()?;
+    let mut recipe = Recipe::parse(RECIPE, &[])
+        .map_err(|what| Error::Setting(format!("the demo's recipe: {what}")))?;
+    recipe.train.budget = Some(arguments.budget);
+    ui.note("1. data: 1000 fronts seen by 608 to 744 random sensors each");
+    let watch = ui.spinner("making the data");
+    let training = Training::begin(recipe, folder, cache.as_deref(), &watch)?;
+    drop(watch);
+    ui.note(format!("2. training for {}", arguments.budget));
+    let outcome = run_training(training, folder, ui)?;
+    if outcome.stop != Stop::Finished {
+        return Ok(());
+    }
+    let samples = arguments.samples as usize;
+    ui.note(format!(
+        "3. testing on {samples} new fronts, on 76 × 76 points at 41 times"
+    ));
+    let predictor = Predictor::load(folder)?;
+    let mut source = ProblemSource::of(predictor.meta())?.expect("the demo's problem");
+    (source.split, source.cache) = (Split::Test, cache);
+    let source = Source::Problem(source);
+    let summary = ErrorSummary::new(&errors(
+        &predictor,
+        &source,
+        samples,
+        &ui.progress(samples),
+    )?);
+    let meta = source.meta()?;
+    let sample = source.collect(1, &())?.remove(0);
+    let found = predictor.predict_samples(&[&sample])?.remove(0);
+    let (figure, heads) = (folder.join("prediction.png"), folder.join("heads.png"));
+    draw(&figure, &comparison_panels(&meta, &sample, &found), 4)?;
+    if let Some(weights) = predictor.head_weights(&sample)? {
+        draw(&heads, &head_panels(&meta, &sample, &weights), 4)?;
+    }
+    print(&format!(
+        "\nmean relative L² error on {samples} test samples: {} (the paper's VIDON, after 2 million steps on a GPU: {})
+
+pictures
+  {}   input, truth, prediction and error
+  {}        what the heads look at
+  {}     learning curves
+
+what to try next
+  vidon eval {folder} --layout missing --samples 100    sensors as it has never seen them
+  vidon train --resume {folder} --budget 10m            train for longer
+  vidon train recipes/paper/darcy-vidon-variable.toml   another problem
+  vidon import --help                                   your own data",
+        percent(summary.mean),
+        percent(PAPER),
+        figure.display(),
+        heads.display(),
+        folder.join("learning.png").display(),
+        folder = folder.display()
+    ))
+}

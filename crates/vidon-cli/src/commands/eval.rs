@@ -1,0 +1,184 @@
+//! `vidon eval`: how large the errors of a trained network are.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use vidon::data::{Meta, ProblemSource, Sample, Source};
+use vidon::eval::{ErrorSummary, errors};
+use vidon::plot::{comparison_panels, draw, head_panels};
+use vidon::problems::Split;
+use vidon::sensors::Layout;
+use vidon::{Error, Predictor, Result};
+
+use crate::choice::one_of;
+use crate::commands::cache::Cache;
+use crate::commands::generate::{LAYOUTS, SPLITS};
+use crate::ui::{Ui, percent, print};
+
+/// Measure the relative L² error of a trained network
+///
+/// The error of a sample is ‖prediction − truth‖₂/‖truth‖₂ over its targets, in physical units. A network that was trained on one of the
+/// paper's problems is judged on that problem's test functions, which it has never seen, by default through the layout it was trained on.
+/// Any other network needs --data.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  vidon eval runs/darcy-vidon-variable
+  vidon eval runs/darcy-vidon-variable --layout missing --samples 200 --json
+  vidon eval runs/mine --data test.parquet --plot figure.png --sample 3")]
+pub struct Arguments {
+    /// Folder of a run, or a weights file (.safetensors)
+    model: PathBuf,
+
+    /// A dataset to judge by, in place of the problem's own functions
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["split", "layout"])]
+    data: Option<PathBuf>,
+
+    /// Which functions of the problem
+    #[arg(long, value_parser = one_of(SPLITS), default_value = "test")]
+    split: Split,
+
+    /// Where the sensors are [default: as in training]
+    #[arg(long, value_parser = one_of(LAYOUTS))]
+    layout: Option<Layout>,
+
+    /// How many samples [default: all; of the paper's problems 5000 test functions]
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+
+    /// Draw input, truth, prediction and error of a sample (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Draw on that sample's sensors what VIDON's heads look at (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    plot_heads: Option<PathBuf>,
+
+    /// Which sample to draw, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    sample: usize,
+
+    #[command(flatten)]
+    cache: Cache,
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let predictor = Predictor::load(&arguments.model)?;
+    let source = source(&arguments, &predictor)?;
+    let wanted = arguments.samples.unwrap_or(source.size());
+    let samples = match &source {
+        Source::File(file) => wanted.min(file.len()),
+        Source::Problem(_) => wanted,
+    };
+    if samples == 0 {
+        return Err(Error::Setting("--samples must be at least 1".into()));
+    }
+    let summary = ErrorSummary::new(&errors(
+        &predictor,
+        &source,
+        samples,
+        &ui.progress(samples),
+    )?);
+    let meta = source.meta()?;
+    if arguments.plot.is_some() || arguments.plot_heads.is_some() {
+        pictures(&arguments, &predictor, &source, &meta, ui)?;
+    }
+    if arguments.json {
+        return print(&format!(
+            "{:#}",
+            json!({
+                "model": predictor.model().name(),
+                "weights": arguments.model,
+                "data": meta.provenance,
+                "relative_l2": summary,
+            })
+        ));
+    }
+    print(&table(&predictor, &meta, &summary))
+}
+
+/// What to judge by.
+fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
+    if let Some(path) = &arguments.data {
+        return Source::open(path);
+    }
+    let Some(mut source) = ProblemSource::of(predictor.meta())? else {
+        return Err(Error::Setting(format!(
+            "{} was not trained on one of the paper's problems; give test data with --data",
+            arguments.model.display()
+        )));
+    };
+    source.split = arguments.split;
+    source.layout = arguments.layout.unwrap_or(source.layout);
+    predictor.model().check_layout(source.layout)?;
+    source.sensors_on_grid = predictor.model().answers_at_sensors();
+    source.cache = arguments.cache.folder()?;
+    Ok(Source::Problem(source))
+}
+
+fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
+    let word = |key: &str| {
+        meta.provenance
+            .get(key)
+            .and_then(|v| v.as_str())
+            .unwrap_or("")
+    };
+    let data = [meta.name.as_str(), word("layout"), word("split")].join(" ");
+    let header = format!(
+        "{:<10} {:<32} {:>8} {:>10} {:>10} {:>10} {:>10}",
+        "model", "data", "samples", "mean", "std", "median", "worst"
+    );
+    let numbers = [summary.mean, summary.std, summary.median, summary.worst].map(percent);
+    let [mean, std, median, worst] = numbers;
+    format!(
+        "{header}\n{:<10} {:<32} {:>8} {mean:>10} {std:>10} {median:>10} {worst:>10}\nrelative L² error; the worst is sample {}",
+        predictor.model().name(),
+        data.trim(),
+        summary.samples,
+        summary.worst_sample
+    )
+}
+
+fn pictures(
+    arguments: &Arguments,
+    predictor: &Predictor,
+    source: &Source,
+    meta: &Meta,
+    ui: &Ui,
+) -> Result<()> {
+    let sample = nth(source, arguments.sample)?;
+    if let Some(path) = &arguments.plot {
+        let found = predictor.predict_samples(&[&sample])?.remove(0);
+        draw(path, &comparison_panels(meta, &sample, &found), 4)?;
+        ui.note(format!("{}: sample {}", path.display(), arguments.sample));
+    }
+    if let Some(path) = &arguments.plot_heads {
+        let heads = predictor.head_weights(&sample)?.ok_or_else(|| {
+            Error::Setting(format!("{} has no heads to draw", predictor.model().name()))
+        })?;
+        draw(path, &head_panels(meta, &sample, &heads), 4)?;
+        ui.note(format!("{}: what the heads look at", path.display()));
+    }
+    Ok(())
+}
+
+/// Sample `n` of a stream.
+fn nth(source: &Source, n: usize) -> Result<Sample> {
+    if let Source::File(file) = source {
+        return file.sample(n);
+    }
+    let mut found = None;
+    let mut at = 0;
+    source.blocks(n + 1, &(), |block| {
+        if (at..at + block.len()).contains(&n) {
+            found = Some(block[n - at].clone());
+        }
+        at += block.len();
+        Ok(())
+    })?;
+    Ok(found.expect("as many samples as asked for"))
+}

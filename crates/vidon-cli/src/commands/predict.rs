@@ -1,0 +1,133 @@
+//! `vidon predict`: what a trained network answers to sensors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{ArgGroup, Args};
+use vidon::data::{Channel, Meta, Rows, Sample, read_rows, write_rows};
+use vidon::domain::{BoxDomain, product};
+use vidon::plot::{draw, head_panels, prediction_panels};
+use vidon::{Error, Predictor, Result};
+
+use crate::ui::{Ui, count};
+
+/// Predict a function from sensors
+///
+/// The sensors are a table (CSV or Parquet) with a column for every coordinate and value, by the names the network was trained with (`vidon
+/// inspect` shows them). The function is predicted on a grid over the domain of the training data, or at the places of another table.
+#[derive(Args)]
+#[command(group(ArgGroup::new("where").required(true).args(["grid", "queries"])), after_help = "Examples:
+  vidon predict runs/mine --sensors s.csv --grid 65x65 --out v.csv --plot v.png
+  vidon predict best.safetensors --sensors s.csv --queries q.csv --out v.parquet
+  vidon predict runs/fronts --sensors s.csv --grid 76x76x41 --out v.npy")]
+pub struct Arguments {
+    /// Folder of a run, or a weights file (.safetensors)
+    model: PathBuf,
+
+    /// Table of sensors: coordinates and values
+    #[arg(long, value_name = "FILE")]
+    sensors: PathBuf,
+
+    /// Points per axis of the grid to predict on, such as 65x65
+    #[arg(long, value_name = "N1xN2…", value_parser = parse_grid)]
+    grid: Option<Grid>,
+
+    /// Table of places to predict at
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+
+    /// Where to write the values: .csv, .npy or .parquet
+    #[arg(long, short, value_name = "FILE", required_unless_present = "plot")]
+    out: Option<PathBuf>,
+
+    /// Draw sensors and prediction (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Draw on the sensors what VIDON's heads look at (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    plot_heads: Option<PathBuf>,
+}
+
+/// Points per axis.
+#[derive(Clone)]
+struct Grid(Vec<usize>);
+
+/// More points than anyone draws; a typing error.
+const MOST_POINTS: usize = 1 << 28;
+
+fn parse_grid(text: &str) -> std::result::Result<Grid, String> {
+    let sizes: std::result::Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+    let sizes = sizes.map_err(|_| "write points per axis, such as 65x65".to_string())?;
+    let points = sizes.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+    match (sizes.iter().all(|&n| n >= 2), points) {
+        (false, _) => Err("every axis needs at least 2 points".into()),
+        (_, Some(n)) if n <= MOST_POINTS => Ok(Grid(sizes)),
+        _ => Err(format!("more than {MOST_POINTS} points")),
+    }
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let predictor = Predictor::load(&arguments.model)?;
+    let meta = predictor.meta();
+    let names =
+        |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
+    let columns = [names(&meta.sensor_coords), names(&meta.sensor_values)];
+    let [coords, values] = read_rows(&arguments.sensors, &columns)?;
+    let queries = match (&arguments.grid, &arguments.queries) {
+        (Some(grid), _) => on_grid(meta, &grid.0)?,
+        (None, Some(path)) => {
+            let [queries] = read_rows(path, &[names(&meta.query_coords)])?;
+            queries
+        }
+        (None, None) => unreachable!("clap asks for one of them"),
+    };
+    let found = predictor.predict(&coords, &values, &queries)?;
+    let sample = Sample {
+        name: None,
+        sensor_coords: coords,
+        sensor_values: values,
+        query_coords: Arc::new(queries),
+        targets: found.clone(),
+    };
+    if let Some(path) = &arguments.out {
+        let names = [names(&meta.query_coords), names(&meta.targets)].concat();
+        let shape = arguments.grid.as_ref().map(|g| &g.0[..]);
+        write_rows(path, &names, &sample.query_coords, &found, shape)?;
+        ui.note(format!(
+            "{}: {} from {}",
+            path.display(),
+            count(found.len(), "value"),
+            count(sample.sensor_coords.len(), "sensor")
+        ));
+    }
+    if let Some(path) = &arguments.plot {
+        draw(path, &prediction_panels(meta, &sample, &found), 2)?;
+        ui.note(format!("{}: sensors and prediction", path.display()));
+    }
+    if let Some(path) = &arguments.plot_heads {
+        let heads = predictor.head_weights(&sample)?.ok_or_else(|| {
+            Error::Setting(format!("{} has no heads to draw", predictor.model().name()))
+        })?;
+        draw(path, &head_panels(meta, &sample, &heads), 4)?;
+        ui.note(format!("{}: what the heads look at", path.display()));
+    }
+    Ok(())
+}
+
+/// A grid over the domain of the training data.
+fn on_grid(meta: &Meta, sizes: &[usize]) -> Result<Rows> {
+    let axes = &meta.query_coords;
+    if sizes.len() != axes.len() {
+        let names: Vec<&str> = axes.iter().map(|c| c.name.as_str()).collect();
+        return Err(Error::Setting(format!(
+            "--grid has {} axes, but the function has the {} coordinates {}",
+            sizes.len(),
+            axes.len(),
+            names.join(", ")
+        )));
+    }
+    let ends = |k: usize| axes.iter().map(move |c| c.range.map_or(f64::NAN, |r| r[k]));
+    let domain = BoxDomain::new(ends(0).collect(), ends(1).collect())?;
+    Ok(Rows::from_f64(axes.len(), &product(&domain.axes(sizes))))
+}

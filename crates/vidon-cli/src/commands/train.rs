@@ -1,0 +1,174 @@
+//! `vidon train`: a recipe becomes a run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use vidon::plot::{curve_panels, draw};
+use vidon::train::{Budget, Outcome, Recipe, Stop, Training, read_metrics};
+use vidon::{Error, Result};
+
+use crate::commands::cache::Cache;
+use crate::ui::{Ui, clock, count, grouped, percent};
+
+/// Train a network by a recipe
+///
+/// A recipe (TOML) says what to learn from, which network, and how. The run becomes a folder: the recipe, the weights that did best on the
+/// validation data, a checkpoint, the history as JSON lines and for TensorBoard, and learning curves.
+///
+/// Ctrl-C saves and says how to go on; a second Ctrl-C stops at once. A resumed run is the run that was never stopped, bit for bit (unless a
+/// time budget steers the learning rate: time is never the same twice).
+#[derive(Args)]
+#[command(after_help = "Examples:
+  vidon train recipes/paper/darcy-vidon-variable.toml --budget 30m
+  vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.p=50
+  vidon train --resume runs/mine
+  vidon train --resume runs/mine --steps 20000")]
+pub struct Arguments {
+    /// The recipe; see recipes/ and docs/training.md
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    recipe: Option<PathBuf>,
+
+    /// Folder of the run [default: runs/ and the recipe's name]
+    #[arg(long, short, value_name = "FOLDER", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+
+    /// Change a setting of the recipe; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
+    set: Vec<String>,
+
+    /// Go on with the run in this folder
+    #[arg(long, value_name = "FOLDER")]
+    resume: Option<PathBuf>,
+
+    /// Stop after this time, such as 90s, 30m, 1h30m (in place of the recipe's own limits)
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Budget>,
+
+    /// Stop after so many steps (in place of the recipe's own limits)
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+
+    #[command(flatten)]
+    cache: Cache,
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let cache = arguments.cache.folder()?;
+    let watch = ui.spinner("making or reading the data");
+    let (training, folder) = match (&arguments.resume, &arguments.recipe) {
+        (Some(folder), _) => {
+            let (steps, budget) = (arguments.steps, arguments.budget);
+            let training = Training::resume(folder, steps, budget, cache.as_deref(), &watch)?;
+            (training, folder.clone())
+        }
+        (None, Some(path)) => {
+            let recipe = read(path, &arguments)?;
+            let stem = path.file_stem().unwrap_or_default();
+            let folder = arguments
+                .out
+                .clone()
+                .unwrap_or(Path::new("runs").join(stem));
+            let training = Training::begin(recipe, &folder, cache.as_deref(), &watch);
+            (training.map_err(|e| with_hint(e, &folder))?, folder)
+        }
+        (None, None) => unreachable!("clap asks for one of them"),
+    };
+    drop(watch);
+    let outcome = run_training(training, &folder, ui)?;
+    match outcome.stop {
+        Stop::Diverged => Err(Error::Numerics(diverged(&outcome, &folder))),
+        Stop::Finished | Stop::Interrupted => Ok(()),
+    }
+}
+
+/// The recipe with the settings of the command line.
+fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::Setting(format!("cannot read {}: {e}", path.display())))?;
+    let mut settings = arguments.set.clone();
+    // A limit on the command line makes those of the recipe void, once it has been read.
+    settings.extend(arguments.steps.map(|n| format!("train.steps={n}")));
+    settings.extend(arguments.budget.map(|b| format!("train.budget=\"{b}\"")));
+    let mut recipe = Recipe::parse(&text, &settings)
+        .map_err(|what| Error::Setting(format!("{}: {what}", path.display())))?;
+    if arguments.steps.is_some() || arguments.budget.is_some() {
+        recipe.train.epochs = None;
+        recipe.train.steps = arguments.steps;
+        recipe.train.budget = arguments.budget;
+    }
+    Ok(recipe)
+}
+
+fn with_hint(error: Error, folder: &Path) -> Error {
+    match error {
+        Error::Data { file, what, .. } if file == folder => Error::Setting(format!(
+            "{0}: {what}\n  vidon train --resume {0}",
+            folder.display()
+        )),
+        other => other,
+    }
+}
+
+/// Trains with a progress line, draws the learning curves and says what came of it.
+pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcome> {
+    ui.note(format!(
+        "{}: {} with {}{}",
+        folder.display(),
+        training.model().name(),
+        count(training.parameters(), "parameter"),
+        match training.step() {
+            0 => String::new(),
+            step => format!(", from step {}", grouped(step as usize)),
+        }
+    ));
+    let outcome = {
+        let progress = ui.training();
+        training.run(&progress)?
+    };
+    let records = read_metrics(folder)?;
+    if records.len() > 1 {
+        draw(&folder.join("learning.png"), &curve_panels(&records), 2)?;
+    }
+    let best = outcome.best.map_or(String::new(), |b| {
+        format!(
+            "; best validation error {} at step {}",
+            percent(b.error),
+            grouped(b.step as usize)
+        )
+    });
+    let done = format!(
+        "{} in {}{best}",
+        count(outcome.step as usize, "step"),
+        clock(outcome.seconds)
+    );
+    match outcome.stop {
+        Stop::Finished => ui.note(format!("{done}\n  vidon eval {}", folder.display())),
+        Stop::Interrupted => ui.note(format!(
+            "stopped after {done}; everything is saved. To go on:\n  vidon train --resume {}",
+            folder.display()
+        )),
+        Stop::Diverged => {}
+    }
+    Ok(outcome)
+}
+
+fn diverged(outcome: &Outcome, folder: &Path) -> String {
+    let kept = match outcome.checkpoint {
+        Some(step) => format!(
+            "the checkpoint of step {step} is kept in {}",
+            folder.display()
+        ),
+        None => "there was no checkpoint yet".into(),
+    };
+    let best = outcome.best.map_or(String::new(), |b| {
+        format!(
+            "; the best weights (validation error {}) are those of step {}",
+            percent(b.error),
+            b.step
+        )
+    });
+    format!(
+        "the numbers were no longer finite after step {}; {kept}{best}. A smaller rate, a warm_up or clip = 1.0 may help",
+        outcome.step
+    )
+}

@@ -1,0 +1,151 @@
+//! Plain tables of numbers: sensors and queries in, predictions out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
+
+use crate::data::import::table::read_table;
+use crate::data::sample::Rows;
+use crate::error::{Error, Result};
+use crate::files::{AtomicFile, write_file};
+
+/// The named columns of a CSV or Parquet table, group by group.
+pub fn read_rows<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Result<[Rows; N]> {
+    let names: Vec<&str> = groups.iter().flatten().map(String::as_str).collect();
+    let table = read_table(path, None, &names)?;
+    for (name, column) in names.iter().zip(&table.numbers) {
+        if let Some(i) = column.iter().position(|v| !v.is_finite()) {
+            let error = Error::data(path, "is missing");
+            return Err(error.at(table.place(i)).in_column(name));
+        }
+    }
+    let mut first = 0;
+    Ok(groups.each_ref().map(|group| {
+        let columns = &table.numbers[first..first + group.len()];
+        first += group.len();
+        let row = |i: usize| columns.iter().map(move |c| c[i] as f32);
+        Rows::new(group.len(), (0..table.len()).flat_map(row).collect())
+    }))
+}
+
+/// Places and values as `.csv` or `.parquet` (one column each, `names` in order), or the values alone as `.npy`, in
+/// the `shape` of a grid where there is one.
+pub fn write_rows(
+    path: &Path,
+    names: &[String],
+    places: &Rows,
+    values: &Rows,
+    shape: Option<&[usize]>,
+) -> Result<()> {
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some("csv") => write_csv(path, names, places, values),
+        Some("parquet") => write_parquet(path, names, places, values),
+        Some("npy") => write_npy(path, values, shape),
+        _ => Err(Error::Setting(format!(
+            "{}: values are written as .csv, .npy or .parquet",
+            path.display()
+        ))),
+    }
+}
+
+fn write_csv(path: &Path, names: &[String], places: &Rows, values: &Rows) -> Result<()> {
+    write_file(path, |out| {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(names)?;
+        for (place, value) in places.iter().zip(values.iter()) {
+            writer.write_record(place.iter().chain(value).map(f32::to_string))?;
+        }
+        writer.flush()
+    })
+}
+
+fn write_parquet(path: &Path, names: &[String], places: &Rows, values: &Rows) -> Result<()> {
+    let column = |rows: &Rows, k: usize| -> ArrayRef {
+        Arc::new(Float32Array::from_iter_values(rows.iter().map(|r| r[k])))
+    };
+    let all = (0..places.width()).map(|k| column(places, k));
+    let all = all.chain((0..values.width()).map(|k| column(values, k)));
+    let wrong = |e: String| Error::data(path, e);
+    let batch =
+        RecordBatch::try_from_iter(names.iter().zip(all)).map_err(|e| wrong(e.to_string()))?;
+    let file = AtomicFile::create(path)?;
+    let mut writer = ArrowWriter::try_new(file.handle()?, batch.schema(), None)
+        .map_err(|e| wrong(e.to_string()))?;
+    writer.write(&batch).map_err(|e| wrong(e.to_string()))?;
+    writer.close().map_err(|e| wrong(e.to_string()))?;
+    file.finish()
+}
+
+/// NumPy's format, version 1: a padded header in Python's notation, then the numbers.
+fn write_npy(path: &Path, values: &Rows, shape: Option<&[usize]>) -> Result<()> {
+    let rows = [values.len()];
+    let mut sizes = shape.unwrap_or(&rows).to_vec();
+    if values.width() > 1 {
+        sizes.push(values.width());
+    }
+    let sizes: String = sizes.iter().map(|n| format!("{n}, ")).collect();
+    let mut header = format!(
+        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+        sizes.trim_end()
+    );
+    let unpadded = 10 + header.len() + 1;
+    header += &" ".repeat(unpadded.next_multiple_of(64) - unpadded);
+    header.push('\n');
+    write_file(path, |out| {
+        out.write_all(b"\x93NUMPY\x01\x00")?;
+        out.write_all(&(header.len() as u16).to_le_bytes())?;
+        out.write_all(header.as_bytes())?;
+        for block in values.data().chunks(1 << 14) {
+            let bytes: Vec<u8> = block.iter().flat_map(|v| v.to_le_bytes()).collect();
+            out.write_all(&bytes)?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_come_back_and_gaps_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Rows::new(2, vec![0.0, 1.0, 0.1, 1.0 / 3.0, 2.0, 3e-8]);
+        let values = Rows::new(1, vec![-1.5, 2.0, 1e20]);
+        let names: Vec<String> = ["x", "y", "u"].map(String::from).to_vec();
+        for ending in ["csv", "parquet"] {
+            let path = folder.path().join(format!("t.{ending}"));
+            write_rows(&path, &names, &places, &values, None).unwrap();
+            let groups = [vec!["u".to_string()], vec!["x".into(), "y".into()]];
+            let [u, xy] = read_rows(&path, &groups).unwrap();
+            assert_eq!((xy, u), (places.clone(), values.clone()));
+        }
+        let gap = folder.path().join("gap.csv");
+        std::fs::write(&gap, "x,u\n1,2\n,3\n").unwrap();
+        let error = read_rows(&gap, &[vec!["x".to_string()]])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("line 3, column x: is missing"), "{error}");
+        let error = write_rows(&folder.path().join("t.txt"), &names, &places, &values, None);
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains(".csv, .npy or .parquet")
+        );
+    }
+
+    #[test]
+    fn npy_has_the_shape_of_the_grid() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.npy");
+        write_npy(&path, &Rows::new(1, vec![0.5; 6]), Some(&[2, 3])).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let header = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+        assert_eq!((header % 64, bytes.len()), (0, header + 24));
+        assert!(String::from_utf8_lossy(&bytes[10..header]).contains("'shape': (2, 3,)"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Relative L² errors: `‖prediction - truth‖₂ / ‖truth‖₂` over the targets of a sample, in physical units.
+
+use serde::Serialize;
+
+use crate::data::{Rows, Sample, Source, Watch};
+use crate::error::{Error, Result};
+use crate::predict::Predictor;
+
+/// The relative L² errors of the first `count` samples of a stream, a block at a time.
+pub fn errors(
+    predictor: &Predictor,
+    source: &Source,
+    count: usize,
+    watch: &dyn Watch,
+) -> Result<Vec<f64>> {
+    let (asked, trained) = (source.meta()?, predictor.meta());
+    if asked.widths() != trained.widths() {
+        return Err(Error::Setting(format!(
+            "the model is for data of widths {:?} (sensor coordinates and values, query coordinates, targets), this data has {:?}",
+            trained.widths(),
+            asked.widths()
+        )));
+    }
+    let mut errors = Vec::with_capacity(count);
+    source.blocks(count, watch, |block| {
+        errors.extend(block_errors(predictor, block)?);
+        Ok(())
+    })?;
+    Ok(errors)
+}
+
+/// The relative L² error of each sample.
+pub fn block_errors(predictor: &Predictor, samples: &[Sample]) -> Result<Vec<f64>> {
+    let found = predictor.predict_samples(&samples.iter().collect::<Vec<_>>())?;
+    let pairs = found.iter().zip(samples);
+    Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
+}
+
+/// `‖a - b‖₂/‖b‖₂`; where b is zero, the norm of a.
+pub fn relative_l2(found: &Rows, truth: &Rows) -> f64 {
+    let square = |v: f64| v * v;
+    let pairs = found.data().iter().zip(truth.data());
+    let apart: f64 = pairs.map(|(a, b)| square(*a as f64 - *b as f64)).sum();
+    let norm: f64 = truth.data().iter().map(|b| square(*b as f64)).sum();
+    if norm > 0.0 {
+        (apart / norm).sqrt()
+    } else {
+        apart.sqrt()
+    }
+}
+
+/// Errors of many samples in a few numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorSummary {
+    pub samples: usize,
+    pub mean: f64,
+    pub std: f64,
+    pub median: f64,
+    pub worst: f64,
+    /// Which sample that is, counted from 0.
+    pub worst_sample: usize,
+}
+
+impl ErrorSummary {
+    /// # Panics
+    /// Without errors.
+    pub fn new(errors: &[f64]) -> Self {
+        let n = errors.len();
+        assert!(n > 0, "no errors to summarise");
+        let mean = errors.iter().sum::<f64>() / n as f64;
+        let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / n as f64;
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&a, &b| errors[a].total_cmp(&errors[b]));
+        let sorted = |i: usize| errors[order[i]];
+        Self {
+            samples: n,
+            mean,
+            std: variance.sqrt(),
+            median: 0.5 * (sorted((n - 1) / 2) + sorted(n / 2)),
+            worst: sorted(n - 1),
+            worst_sample: order[n - 1],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_their_summary_are_those_of_the_formulas() {
+        let rows = |v: &[f32]| Rows::new(1, v.to_vec());
+        let error = relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 5.0]));
+        assert!((error - (10.0f64).sqrt() / 5.0).abs() < 1e-9);
+        assert_eq!(relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 0.0])), 5.0);
+        let summary = ErrorSummary::new(&[0.4, 0.1, 0.2, 0.1]);
+        assert_eq!(
+            (summary.samples, summary.worst, summary.worst_sample),
+            (4, 0.4, 0)
+        );
+        assert!((summary.mean - 0.2).abs() < 1e-12 && (summary.median - 0.15).abs() < 1e-12);
+        assert!((summary.std - 0.015f64.sqrt()).abs() < 1e-12);
+    }
+}

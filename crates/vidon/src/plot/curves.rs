@@ -1,0 +1,33 @@
+//! Learning curves.
+
+use crate::plot::{Marks, Panel};
+use crate::train::Record;
+
+/// The loss and the validation errors over the steps.
+pub fn curve_panels(records: &[Record]) -> Vec<Panel> {
+    let line = |name: &str, value: &dyn Fn(&Record) -> Option<f64>| {
+        let points = records
+            .iter()
+            .filter_map(|r| Some([r.step as f64, value(r)?]));
+        (name.to_string(), points.collect::<Vec<[f64; 2]>>())
+    };
+    let panel = |title: &str, y_label: &str, lines: Vec<(String, Vec<[f64; 2]>)>| Panel {
+        title: title.into(),
+        x_label: "step".into(),
+        y_label: y_label.into(),
+        marks: Marks::Lines(lines),
+        scale: None,
+        bounds: None,
+    };
+    vec![
+        panel("training", "loss", vec![line("loss", &|r| r.loss)]),
+        panel(
+            "validation",
+            "relative L² error",
+            vec![
+                line("best so far", &|r| r.val_error.and(r.best_error)),
+                line("validation", &|r| r.val_error),
+            ],
+        ),
+    ]
+}

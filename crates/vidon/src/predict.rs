@@ -1,0 +1,205 @@
+//! A trained network that answers: sensors in, values at any queries out, in physical units.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use burn::tensor::{DType, Device, Tensor};
+
+use crate::data::{Meta, Rows, Sample};
+use crate::error::{Error, Result};
+use crate::models::{Inputs, Model, Params, Sets, Weights, rows_tensor, to_vec};
+
+/// The file in a run's folder that is read when the folder is named.
+pub const BEST: &str = "best.safetensors";
+/// Sensors that go through a network at a time.
+const SENSORS: usize = 1 << 16;
+/// Queries that go through a trunk at a time.
+const QUERIES: usize = 1 << 14;
+/// Numbers of τ that are kept for the next samples with the same queries.
+const KEPT: usize = 1 << 28;
+
+/// τ at some queries, part by part.
+type Functions = (Arc<Rows>, Vec<Tensor<2>>);
+
+/// A network with its weights, ready to answer.
+pub struct Predictor {
+    weights: Weights,
+    params: Params,
+    device: Device,
+    /// Samples are often asked at the same queries: τ there is worked out once.
+    kept: Mutex<Option<Functions>>,
+}
+
+impl Predictor {
+    /// From a weights file (`.safetensors`), or from the best weights of a run's folder.
+    pub fn load(path: &Path) -> Result<Self> {
+        if !path.is_dir() {
+            return Weights::load(path).map(Self::new);
+        }
+        let best = path.join(BEST);
+        if !best.exists() {
+            let what = format!(
+                "holds no {BEST}: is it the folder of a training, and has that validated once?"
+            );
+            return Err(Error::data(path, what));
+        }
+        Weights::load(&best).map(Self::new)
+    }
+
+    pub fn new(weights: Weights) -> Self {
+        let device = Device::flex();
+        Self {
+            params: Params::new(&weights.entries, &device, DType::F32),
+            kept: Mutex::new(None),
+            weights,
+            device,
+        }
+    }
+
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.weights.model
+    }
+
+    /// The description of the data it was trained on.
+    pub fn meta(&self) -> &Meta {
+        &self.weights.meta
+    }
+
+    /// The values at `queries` (`q × d_y`) of the function whose sensors stand at `coords` (`m × d`) and read
+    /// `values` (`m × d_v`): `q × d_u`.
+    pub fn predict(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Result<Rows> {
+        let targets = self.meta().widths()[3];
+        let sample = Sample {
+            name: None,
+            sensor_coords: coords.clone(),
+            sensor_values: values.clone(),
+            query_coords: Arc::new(queries.clone()),
+            targets: Rows::new(targets, vec![0.0; targets * queries.len()]),
+        };
+        if let Some((part, what)) = sample.fault(self.meta().widths()) {
+            return Err(Error::Setting(format!("{part} {what}")));
+        }
+        Ok(self.predict_samples(&[&sample])?.remove(0))
+    }
+
+    /// The values at the queries of every sample; its targets are not looked at.
+    pub fn predict_samples(&self, samples: &[&Sample]) -> Result<Vec<Rows>> {
+        let mut answers = Vec::with_capacity(samples.len());
+        let mut start = 0;
+        while start < samples.len() {
+            let first = samples[start];
+            let mut sensors = 0;
+            let together = samples[start..].iter().take_while(|s| {
+                sensors += s.sensor_coords.len();
+                same_queries(s, first) && (sensors <= SENSORS || sensors == s.sensor_coords.len())
+            });
+            let end = start + together.count();
+            answers.extend(self.predict_together(&samples[start..end])?);
+            start = end;
+        }
+        Ok(answers)
+    }
+
+    /// Samples that share their queries.
+    fn predict_together(&self, samples: &[&Sample]) -> Result<Vec<Rows>> {
+        let (model, width) = (self.model(), self.meta().widths()[3]);
+        let inputs = self.inputs(samples)?;
+        let mut answers = vec![Vec::new(); samples.len()];
+        let mut deal = |values: Tensor<2>| {
+            let values = to_vec(values);
+            let share = values.len() / samples.len();
+            for (answer, part) in answers.iter_mut().zip(values.chunks(share)) {
+                answer.extend_from_slice(part);
+            }
+        };
+        match model.branch(&self.params, &inputs)? {
+            None => deal(model.forward(&self.params, &inputs)?),
+            Some((beta, trunk)) => {
+                let queries = &samples[0].query_coords;
+                let mut kept = self.kept.lock().expect("no thread failed with it");
+                let known = kept.as_ref().is_some_and(|(at, _)| at == queries);
+                if !known {
+                    *kept = None;
+                }
+                let mut made = Vec::new();
+                let mut numbers = 0;
+                let parts = queries.len().div_ceil(QUERIES);
+                for part in 0..parts {
+                    let tau = match kept.as_ref() {
+                        Some((_, tau)) => tau[part].clone(),
+                        None => {
+                            let range = part * QUERIES..((part + 1) * QUERIES).min(queries.len());
+                            let coords = queries.select(&range.collect::<Vec<usize>>());
+                            let coords = rows_tensor(&coords, &self.device, DType::F32);
+                            trunk.functions(&self.params, coords)
+                        }
+                    };
+                    numbers += tau.dims().iter().product::<usize>();
+                    if kept.is_none() && numbers <= KEPT {
+                        made.push(tau.clone());
+                    }
+                    deal(trunk.contract_shared(beta.clone(), tau));
+                }
+                if made.len() == parts {
+                    *kept = Some((queries.clone(), made));
+                }
+            }
+        }
+        let mut answers: Vec<Rows> = answers.into_iter().map(|a| Rows::new(width, a)).collect();
+        if let Some(scaling) = &self.weights.normalisation {
+            answers.iter_mut().for_each(|a| scaling.targets.invert(a));
+        }
+        Ok(answers)
+    }
+
+    fn inputs(&self, samples: &[&Sample]) -> Result<Inputs> {
+        let [d, d_v, ..] = self.meta().widths();
+        let (mut coords, mut values) = (Rows::new(d, vec![]), Rows::new(d_v, vec![]));
+        let mut offsets = vec![0];
+        for sample in samples {
+            let prepared = self.model().prepare(&self.weights.entries, sample)?;
+            coords.extend(&prepared.sensor_coords);
+            values.extend(&prepared.sensor_values);
+            offsets.push(coords.len());
+        }
+        if let Some(scaling) = &self.weights.normalisation {
+            scaling.sensor_values.apply(&mut values);
+        }
+        Ok(Inputs {
+            sensor_coords: rows_tensor(&coords, &self.device, DType::F32),
+            sensor_values: rows_tensor(&values, &self.device, DType::F32),
+            sensors: Sets::new(offsets, &self.device),
+            query_coords: rows_tensor(&samples[0].query_coords, &self.device, DType::F32),
+            queries: None,
+        })
+    }
+
+    /// The weights ω_j of VIDON's heads at the sample's sensors, one vector a head; none for other networks.
+    pub fn head_weights(&self, sample: &Sample) -> Result<Option<Vec<Vec<f64>>>> {
+        let inputs = self.inputs(&[sample])?;
+        Ok(self
+            .model()
+            .head_weights(&self.params, &inputs)
+            .map(|weights| {
+                let [_, heads] = weights.dims();
+                let weights = to_vec(weights);
+                let head = |h: usize| {
+                    weights
+                        .iter()
+                        .skip(h)
+                        .step_by(heads)
+                        .map(|w| *w as f64)
+                        .collect()
+                };
+                (0..heads).map(head).collect()
+            }))
+    }
+}
+
+fn same_queries(a: &Sample, b: &Sample) -> bool {
+    Arc::ptr_eq(&a.query_coords, &b.query_coords) || a.query_coords == b.query_coords
+}

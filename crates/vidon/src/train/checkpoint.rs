@@ -1,0 +1,145 @@
+//! Everything a training needs to go on as if it had never stopped.
+
+use std::path::Path;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::models::{Entry, Params, to_vec};
+use crate::tensors::{Named, TensorFile, write_tensors};
+use crate::train::optimiser::{Moments, plain};
+
+/// Its file in the folder of a run.
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// The best validation so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    pub step: u64,
+    /// Mean relative L² error on the validation data.
+    pub error: f64,
+}
+
+/// What changes from step to step.
+pub(crate) struct State {
+    pub params: Params,
+    pub moments: Moments,
+    /// The running mean of the parameters.
+    pub mean: Option<Vec<Tensor<1>>>,
+    pub progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub step: u64,
+    pub seconds: f64,
+    pub best: Option<Best>,
+}
+
+const GROUPS: [&str; 4] = ["params", "first", "second", "mean"];
+
+impl State {
+    pub fn new(entries: &[Entry], device: &Device, with_mean: bool) -> Self {
+        let params = Params::new(entries, device, DType::F32);
+        Self {
+            moments: Moments::new(&params),
+            mean: with_mean.then(|| params.tensors.iter().map(plain).collect()),
+            params,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Saves it, unless a parameter is not finite; says whether it did.
+    pub fn save(&self, entries: &[Entry], folder: &Path) -> Result<bool> {
+        let groups = self.groups();
+        let mut numbers: Vec<(String, &[usize], Vec<f32>)> = Vec::new();
+        for (group, tensors) in GROUPS.iter().zip(&groups) {
+            for (entry, tensor) in entries.iter().zip(tensors) {
+                let name = format!("{group}/{}", entry.name);
+                numbers.push((name, &entry.shape, to_vec(tensor.clone())));
+            }
+        }
+        if numbers.iter().any(|n| n.2.iter().any(|v| !v.is_finite())) {
+            return Ok(false);
+        }
+        let named: Vec<Named> = numbers
+            .iter()
+            .map(|(name, shape, values)| (name.clone(), *shape, &values[..]))
+            .collect();
+        let json = serde_json::to_string(&self.progress).expect("plain JSON");
+        write_tensors(&folder.join(CHECKPOINT), json, &named)?;
+        Ok(true)
+    }
+
+    /// Reads what [`save`](Self::save) wrote for the same network.
+    pub fn load(
+        entries: &[Entry],
+        device: &Device,
+        with_mean: bool,
+        folder: &Path,
+    ) -> Result<Self> {
+        let path = folder.join(CHECKPOINT);
+        let file = TensorFile::read(&path)?;
+        let progress = serde_json::from_str(&file.json)
+            .map_err(|e| Error::data(&path, format!("cannot be read: {e}")))?;
+        let read = |group: &str| -> Result<Vec<Entry>> {
+            let entry = |e: &Entry| -> Result<Entry> {
+                let values = file.get(&format!("{group}/{}", e.name), &e.shape)?;
+                Ok(Entry {
+                    values,
+                    ..e.clone()
+                })
+            };
+            entries.iter().map(entry).collect()
+        };
+        let tensors = |group: &str| -> Result<Vec<Tensor<1>>> {
+            let tensor = |e: Entry| {
+                let count = e.values.len();
+                let place = (&Device::flex(), DType::F32);
+                Tensor::from_data(TensorData::new(e.values, [count]), place)
+            };
+            Ok(read(group)?.into_iter().map(tensor).collect())
+        };
+        Ok(Self {
+            params: Params::new(&read(GROUPS[0])?, device, DType::F32),
+            moments: Moments {
+                first: tensors(GROUPS[1])?,
+                second: tensors(GROUPS[2])?,
+            },
+            mean: with_mean.then(|| tensors(GROUPS[3])).transpose()?,
+            progress,
+        })
+    }
+
+    /// Moves the running mean of the parameters.
+    pub fn average(&mut self, decay: f64) {
+        // Early on, when the mean remembers little, it follows faster.
+        let steps = self.progress.step as f64;
+        let decay = decay.min((1.0 + steps) / (10.0 + steps));
+        for (mean, param) in self.mean.iter_mut().flatten().zip(&self.params.tensors) {
+            *mean = mean.clone() * decay + plain(param) * (1.0 - decay);
+        }
+    }
+
+    /// The parameters to be judged and kept: the running mean, where there is one.
+    pub fn entries(&self, entries: &[Entry]) -> Vec<Entry> {
+        let groups = self.groups();
+        let shown = groups.get(3).unwrap_or(&groups[0]);
+        let entry = |(e, t): (&Entry, &Tensor<1>)| Entry {
+            values: to_vec(t.clone()),
+            ..e.clone()
+        };
+        entries.iter().zip(shown).map(entry).collect()
+    }
+
+    fn groups(&self) -> Vec<Vec<Tensor<1>>> {
+        let params = self.params.tensors.iter().map(plain).collect();
+        let moments = [self.moments.first.clone(), self.moments.second.clone()];
+        [params]
+            .into_iter()
+            .chain(moments)
+            .chain(self.mean.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,438 @@
+//! Training: a recipe becomes a folder with the network that did best on the validation data.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `recipe.toml` | the recipe, complete |
+//! | `best.safetensors` | the weights with the smallest validation error: what `eval` and `predict` use |
+//! | `last.safetensors` | the weights at the end |
+//! | `checkpoint.safetensors` | everything needed to go on |
+//! | `metrics.jsonl`, `events.out.tfevents.vidon` | loss, rate, speed and validation error over the steps |
+//!
+//! All randomness of step k comes from the seed and k. A training that was stopped, or killed, and resumed is the
+//! training that was never stopped, bit for bit.
+
+mod budget;
+mod checkpoint;
+mod data;
+mod events;
+mod loss;
+mod metrics;
+mod optimiser;
+mod recipe;
+mod schedule;
+
+pub use budget::Budget;
+pub use checkpoint::Best;
+pub use metrics::{Record, read_metrics};
+pub use optimiser::Optimiser;
+pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
+pub use schedule::Schedule;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use burn::tensor::Device;
+use rand::seq::SliceRandom;
+
+use crate::data::{Batch, Sample, Subset, Watch};
+use crate::error::{Error, Result};
+use crate::eval::block_errors;
+use crate::files::write_file;
+use crate::models::{Entry, Model, Weights, to_vec};
+use crate::predict::{BEST, Predictor};
+use crate::rng::stream;
+use crate::train::checkpoint::{CHECKPOINT, State};
+use crate::train::data::Data;
+use crate::train::loss::loss;
+use crate::train::metrics::Metrics;
+use crate::train::optimiser::{Step, clip};
+
+const RECIPE: &str = "recipe.toml";
+const LAST: &str = "last.safetensors";
+/// Time between checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+/// Steps between records.
+const RECORD_EVERY: u64 = 10;
+
+/// How a training stands after a step.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub record: Record,
+    pub best: Option<Best>,
+    /// How much is over, 0 to 1.
+    pub share: f64,
+    /// Seconds still to go, at the speed so far.
+    pub eta: f64,
+}
+
+/// Told how a training goes, and asked whether to go on.
+pub trait Observer {
+    /// After every step and validation.
+    fn status(&self, _status: &Status) {}
+
+    /// Whether the user wants to stop.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody looks.
+impl Observer for () {}
+
+/// Why a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Steps, epochs or budget are used up.
+    Finished,
+    /// The user asked for it.
+    Interrupted,
+    /// A number was no longer finite; the last good checkpoint is kept.
+    Diverged,
+}
+
+/// How a training ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub stop: Stop,
+    pub step: u64,
+    pub seconds: f64,
+    pub best: Option<Best>,
+    /// The step of the checkpoint, if there is one.
+    pub checkpoint: Option<u64>,
+}
+
+/// A training that has its data and can begin or go on.
+pub struct Training {
+    recipe: Recipe,
+    folder: PathBuf,
+    data: Data,
+    model: Model,
+    /// Names, shapes and what is not trained.
+    entries: Vec<Entry>,
+    state: State,
+    metrics: Metrics,
+    device: Device,
+    /// Keeps a second training out of the folder.
+    _lock: File,
+}
+
+impl Training {
+    /// A new training in `folder`, which must not hold one yet. `cache` keeps computed functions.
+    pub fn begin(
+        mut recipe: Recipe,
+        folder: &Path,
+        cache: Option<&Path>,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
+        let path = folder.join(RECIPE);
+        if path.exists() {
+            return Err(Error::data(
+                folder,
+                "already holds a training; resume it, or choose another folder",
+            ));
+        }
+        for file in [&mut recipe.data.train, &mut recipe.data.val]
+            .into_iter()
+            .flatten()
+        {
+            *file = std::path::absolute(&*file).map_err(Error::io("find", file))?;
+        }
+        let data = Data::load(&recipe, cache, watch)?;
+        recipe.model.fill_frames(&data.meta);
+        // Settings that do not fit are found before the folder is made.
+        let fitted = data.model(&recipe)?;
+        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        write_file(&path, |out| out.write_all(recipe.to_toml().as_bytes()))?;
+        Self::put_together(recipe, folder, data, fitted, false)
+    }
+
+    /// Goes on with the training in `folder`, with other limits where they are given.
+    pub fn resume(
+        folder: &Path,
+        steps: Option<u64>,
+        budget: Option<Budget>,
+        cache: Option<&Path>,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
+        let path = folder.join(RECIPE);
+        if !path.exists() {
+            return Err(Error::data(
+                folder,
+                format!("holds no {RECIPE}: it is not the folder of a training"),
+            ));
+        }
+        let mut recipe = Recipe::read(&path)?;
+        if steps.is_some() || budget.is_some() {
+            (recipe.train.steps, recipe.train.budget) = (steps, budget);
+            recipe.train.epochs = None;
+            write_file(&path, |out| out.write_all(recipe.to_toml().as_bytes()))?;
+        }
+        let data = Data::load(&recipe, cache, watch)?;
+        let fitted = data.model(&recipe)?;
+        let checkpointed = folder.join(CHECKPOINT).exists();
+        Self::put_together(recipe, folder, data, fitted, checkpointed)
+    }
+
+    fn put_together(
+        recipe: Recipe,
+        folder: &Path,
+        mut data: Data,
+        (model, entries): (Model, Vec<Entry>),
+        checkpointed: bool,
+    ) -> Result<Self> {
+        let lock = lock(folder)?;
+        data.prepare(&model, &entries)?;
+        let device = Device::flex().autodiff();
+        let with_mean = recipe.train.ema.is_some();
+        let state = match checkpointed {
+            true => State::load(&entries, &device, with_mean, folder)?,
+            false => State::new(&entries, &device, with_mean),
+        };
+        let metrics = Metrics::open(folder, checkpointed.then_some(state.progress.step))?;
+        Ok(Self {
+            recipe,
+            folder: folder.to_path_buf(),
+            data,
+            model,
+            entries,
+            state,
+            metrics,
+            device,
+            _lock: lock,
+        })
+    }
+
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Steps done.
+    pub fn step(&self) -> u64 {
+        self.state.progress.step
+    }
+
+    /// Numbers that are trained.
+    pub fn parameters(&self) -> usize {
+        let trained = self.entries.iter().filter(|e| e.trained);
+        trained.map(|e| e.values.len()).sum()
+    }
+
+    fn steps_per_epoch(&self) -> u64 {
+        self.data.train.len().div_ceil(self.recipe.train.batch) as u64
+    }
+
+    /// Trains to the end of the recipe, or until `observer` wants to stop.
+    pub fn run(mut self, observer: &dyn Observer) -> Result<Outcome> {
+        let started = Instant::now();
+        let (step_before, before) = (self.step(), self.state.progress.seconds);
+        let per_epoch = self.steps_per_epoch();
+        let every = self.recipe.train.validate_every.unwrap_or(per_epoch);
+        let (mut saved, mut saved_step) =
+            (Instant::now(), (step_before > 0).then_some(step_before));
+        let mut recorded = (Instant::now(), self.step());
+        let mut losses = Vec::new();
+        let stop = loop {
+            let step = self.step();
+            let share = self
+                .recipe
+                .train
+                .share(step, per_epoch, self.state.progress.seconds);
+            // A resumed training has looked at the step of its checkpoint already.
+            let fresh = step > step_before || step == 0;
+            let due = fresh && (step.is_multiple_of(every) || share >= 1.0);
+            let seconds = before + started.elapsed().as_secs_f64();
+            self.state.progress.seconds = seconds;
+            let mut record = Record {
+                step,
+                epoch: step as f64 / per_epoch as f64,
+                seconds,
+                time: SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0.0, |t| t.as_secs_f64()),
+                rate: self.rate(),
+                loss: losses.last().copied(),
+                samples_per_second: None,
+                val_error: None,
+                best_error: None,
+            };
+            let interval = recorded.0.elapsed().as_secs_f64();
+            if due {
+                match self.validate()? {
+                    Some(error) => record.val_error = Some(error),
+                    None => break Stop::Diverged,
+                }
+            }
+            record.best_error = self.state.progress.best.map(|b| b.error);
+            if due || step.is_multiple_of(RECORD_EVERY) && step > recorded.1 {
+                let samples = (step - recorded.1) as f64 * self.recipe.train.batch as f64;
+                if samples > 0.0 {
+                    record.samples_per_second = Some(samples / interval);
+                    record.loss = Some(losses.iter().sum::<f64>() / losses.len() as f64);
+                }
+                self.metrics.write(&record)?;
+                losses.clear();
+                recorded = (Instant::now(), step);
+            }
+            let done = share - self.recipe.train.share(step_before, per_epoch, before);
+            let pace = started.elapsed().as_secs_f64() / done.max(1e-9);
+            observer.status(&Status {
+                best: self.state.progress.best,
+                share,
+                eta: (1.0 - share) * pace,
+                record,
+            });
+            if share >= 1.0 {
+                break Stop::Finished;
+            }
+            if observer.stopped() {
+                break Stop::Interrupted;
+            }
+            let late = match self.recipe.train.checkpoint_every {
+                Some(steps) => step > step_before && step.is_multiple_of(steps),
+                None => saved.elapsed() >= CHECKPOINT_EVERY,
+            };
+            if late {
+                if !self.state.save(&self.entries, &self.folder)? {
+                    break Stop::Diverged;
+                }
+                (saved, saved_step) = (Instant::now(), Some(step));
+            }
+            let loss = self.advance()?;
+            if !loss.is_finite() {
+                break Stop::Diverged;
+            }
+            losses.push(loss);
+        };
+        if stop != Stop::Diverged && self.state.save(&self.entries, &self.folder)? {
+            saved_step = Some(self.step());
+            self.weights().save(&self.folder.join(LAST))?;
+        }
+        Ok(Outcome {
+            stop,
+            step: self.step(),
+            seconds: self.state.progress.seconds,
+            best: self.state.progress.best,
+            checkpoint: saved_step,
+        })
+    }
+
+    /// The learning rate of the next step.
+    fn rate(&self) -> f64 {
+        let train = &self.recipe.train;
+        let (step, per_epoch) = (self.step(), self.steps_per_epoch());
+        let share = train.share(step, per_epoch, self.state.progress.seconds);
+        let rising = ((step + 1) as f64 / (train.warm_up + 1) as f64).min(1.0);
+        train.rate * rising * train.schedule.factor(step as f64 / per_epoch as f64, share)
+    }
+
+    /// The samples of step k: batches of a permutation that is drawn anew every epoch.
+    fn batch(&self) -> Batch {
+        let train = &self.recipe.train;
+        let (step, per_epoch) = (self.step(), self.steps_per_epoch());
+        let mut order: Vec<usize> = (0..self.data.train.len()).collect();
+        order.shuffle(&mut stream(train.seed, "epoch", step / per_epoch));
+        let start = (step % per_epoch) as usize * train.batch;
+        let end = (start + train.batch).min(order.len());
+        let samples: Vec<&Sample> = order[start..end]
+            .iter()
+            .map(|&i| &self.data.train[i])
+            .collect();
+        let subset = Subset {
+            sensors: train.sensors,
+            queries: train.queries,
+        };
+        Batch::random(&samples, subset, &mut stream(train.seed, "step", step))
+    }
+
+    /// One step; gives its loss, and changes nothing if that is not finite.
+    fn advance(&mut self) -> Result<f64> {
+        let train = &self.recipe.train;
+        let value = loss(
+            train.loss,
+            &self.model,
+            &self.state.params,
+            self.data.normalisation.as_ref(),
+            self.batch(),
+            &self.device,
+        )?;
+        let found = to_vec(value.clone())[0] as f64;
+        if !found.is_finite() {
+            return Ok(found);
+        }
+        let mut all = value.backward();
+        let mut gradients: Vec<_> = self
+            .state
+            .params
+            .tensors
+            .iter()
+            .map(|p| p.grad_remove(&mut all))
+            .collect();
+        if let Some(limit) = train.clip {
+            clip(&mut gradients, limit);
+        }
+        let step = Step {
+            number: self.step() + 1,
+            rate: self.rate(),
+            decay: train.decay,
+        };
+        let State {
+            params, moments, ..
+        } = &mut self.state;
+        train.optimiser.update(params, moments, gradients, &step);
+        self.state.progress.step += 1;
+        if let Some(decay) = train.ema {
+            self.state.average(decay);
+        }
+        Ok(found)
+    }
+
+    /// The mean relative L² error on the validation data; the best weights are kept. None if it is not finite.
+    fn validate(&mut self) -> Result<Option<f64>> {
+        let weights = self.weights();
+        let predictor = Predictor::new(weights);
+        let errors = block_errors(&predictor, &self.data.val)?;
+        let error = errors.iter().sum::<f64>() / errors.len() as f64;
+        if !error.is_finite() {
+            return Ok(None);
+        }
+        if self.state.progress.best.is_none_or(|b| error < b.error) {
+            self.state.progress.best = Some(Best {
+                step: self.step(),
+                error,
+            });
+            predictor.weights().save(&self.folder.join(BEST))?;
+        }
+        Ok(Some(error))
+    }
+
+    fn weights(&self) -> Weights {
+        Weights {
+            model: self.model.clone(),
+            entries: self.state.entries(&self.entries),
+            meta: self.data.meta.clone(),
+            normalisation: self.data.normalisation.clone(),
+        }
+    }
+}
+
+/// Keeps other trainings out of the folder for as long as the file is open.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(RECIPE);
+    let file = File::open(&path).map_err(Error::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::data(
+            folder,
+            "another training is running in this folder",
+        )),
+        Err(TryLockError::Error(e)) => Err(Error::io("lock", &path)(e)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Adam, with decay added to the gradient (Adam) or to the step (AdamW):
+//!
+//!   m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   w ← w - rate·( m̂/(√v̂ + ε) [+ decay·w] )
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::models::{Params, to_vec};
+
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.999;
+const EPSILON: f64 = 1e-8;
+
+/// Where the decay goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimiser {
+    #[default]
+    Adam,
+    AdamW,
+}
+
+/// A parameter outside of differentiation.
+pub(crate) fn plain(tensor: &Tensor<1>) -> Tensor<1> {
+    tensor.clone().detach().without_autodiff()
+}
+
+/// The running means of the gradient and of its square, one pair a parameter.
+#[derive(Clone)]
+pub(crate) struct Moments {
+    pub first: Vec<Tensor<1>>,
+    pub second: Vec<Tensor<1>>,
+}
+
+impl Moments {
+    pub fn new(params: &Params) -> Self {
+        let zeros = || {
+            let all = params.tensors.iter();
+            all.map(|w| plain(w).zeros_like()).collect()
+        };
+        Self {
+            first: zeros(),
+            second: zeros(),
+        }
+    }
+}
+
+/// Rate, decay and the number of the step, counted from 1.
+pub(crate) struct Step {
+    pub number: u64,
+    pub rate: f64,
+    pub decay: f64,
+}
+
+impl Optimiser {
+    /// One step; there is no gradient where a parameter is not trained.
+    pub(crate) fn update(
+        self,
+        params: &mut Params,
+        moments: &mut Moments,
+        gradients: Vec<Option<Tensor<1>>>,
+        step: &Step,
+    ) {
+        let unbias = |beta: f64| 1.0 / (1.0 - beta.powf(step.number as f64));
+        for (k, gradient) in gradients.into_iter().enumerate() {
+            let Some(mut gradient) = gradient else {
+                continue;
+            };
+            let weight = plain(&params.tensors[k]);
+            if self == Optimiser::Adam && step.decay > 0.0 {
+                gradient = gradient + weight.clone() * step.decay;
+            }
+            let first = moments.first[k].clone() * BETA1 + gradient.clone() * (1.0 - BETA1);
+            let square = gradient.clone() * gradient;
+            let second = moments.second[k].clone() * BETA2 + square * (1.0 - BETA2);
+            let spread = (second.clone() * unbias(BETA2)).sqrt() + EPSILON;
+            let mut change = (first.clone() * unbias(BETA1)) / spread;
+            if self == Optimiser::AdamW && step.decay > 0.0 {
+                change = change + weight.clone() * step.decay;
+            }
+            params.tensors[k] = (weight - change * step.rate).autodiff().require_grad();
+            (moments.first[k], moments.second[k]) = (first, second);
+        }
+    }
+}
+
+/// Scales all gradients so that their joint norm is at most `limit`.
+pub(crate) fn clip(gradients: &mut [Option<Tensor<1>>], limit: f64) {
+    let square = |g: &Tensor<1>| to_vec((g.clone() * g.clone()).sum())[0] as f64;
+    let norm = gradients.iter().flatten().map(square).sum::<f64>().sqrt();
+    if norm > limit {
+        for gradient in gradients.iter_mut().flatten() {
+            *gradient = gradient.clone() * (limit / norm);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::Entry;
+    use burn::tensor::{DType, Device, TensorData};
+
+    fn tensor(values: &[f32]) -> Tensor<1> {
+        Tensor::from_data(
+            TensorData::new(values.to_vec(), [values.len()]),
+            &Device::flex(),
+        )
+    }
+
+    /// Both kinds against the formulas in double precision.
+    #[test]
+    fn steps_are_those_of_the_formulas() {
+        for kind in [Optimiser::Adam, Optimiser::AdamW] {
+            let entry = Entry {
+                name: "w".into(),
+                shape: vec![2],
+                values: vec![1.0, -2.0],
+                trained: true,
+            };
+            let mut params = Params::new(&[entry], &Device::flex().autodiff(), DType::F32);
+            let mut moments = Moments::new(&params);
+            let (mut w, mut m, mut v) = ([1.0f64, -2.0], [0.0f64; 2], [0.0f64; 2]);
+            for number in 1..=5u64 {
+                let g = [0.3 * number as f64, -0.1];
+                let step = Step {
+                    number,
+                    rate: 0.01,
+                    decay: 0.1,
+                };
+                let gradient = tensor(&[g[0] as f32, g[1] as f32]);
+                kind.update(&mut params, &mut moments, vec![Some(gradient)], &step);
+                for i in 0..2 {
+                    let l2 = if kind == Optimiser::Adam {
+                        0.1 * w[i]
+                    } else {
+                        0.0
+                    };
+                    let g = g[i] + l2;
+                    m[i] = 0.9 * m[i] + 0.1 * g;
+                    v[i] = 0.999 * v[i] + 0.001 * g * g;
+                    let (mh, vh) = (
+                        m[i] / (1.0 - 0.9f64.powf(number as f64)),
+                        v[i] / (1.0 - 0.999f64.powf(number as f64)),
+                    );
+                    let apart = if kind == Optimiser::AdamW {
+                        0.1 * w[i]
+                    } else {
+                        0.0
+                    };
+                    w[i] -= 0.01 * (mh / (vh.sqrt() + 1e-8) + apart);
+                }
+            }
+            for (found, wanted) in to_vec(plain(&params.tensors[0])).iter().zip(w) {
+                assert!(
+                    (*found as f64 - wanted).abs() < 1e-5,
+                    "{kind:?}: {found} {wanted}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn long_gradients_are_cut() {
+        let mut gradients = vec![Some(tensor(&[3.0])), None, Some(tensor(&[4.0]))];
+        clip(&mut gradients, 10.0);
+        assert_eq!(to_vec(gradients[0].clone().unwrap()), [3.0]);
+        clip(&mut gradients, 1.0);
+        let lengths = [0, 2].map(|k: usize| to_vec(gradients[k].clone().unwrap())[0]);
+        assert!((lengths[0] - 0.6).abs() < 1e-6 && (lengths[1] - 0.8).abs() < 1e-6);
+    }
+}

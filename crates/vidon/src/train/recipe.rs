@@ -1,0 +1,343 @@
+//! A recipe: what to train on what, and how. Read from TOML; every setting but `[model]` and the data has a default.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{ProblemSource, Source};
+use crate::error::{Error, Result};
+use crate::models::ModelConfig;
+use crate::problems::{Boundary, ProblemName, Split};
+use crate::sensors::Layout;
+use crate::train::budget::Budget;
+use crate::train::optimiser::Optimiser;
+use crate::train::schedule::Schedule;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    pub data: DataRecipe,
+    pub model: ModelConfig,
+    #[serde(default)]
+    pub train: TrainRecipe,
+}
+
+/// Either one of the paper's problems (`problem`, `layout`, …), or files (`train`, `val`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataRecipe {
+    pub problem: Option<ProblemName>,
+    pub boundary: Option<Boundary>,
+    pub layout: Option<Layout>,
+    pub seed: u64,
+    /// All of a file, or as many as in the paper.
+    pub train_samples: Option<usize>,
+    pub val_samples: Option<usize>,
+    pub train: Option<PathBuf>,
+    /// None: the last tenth of `train` is held out.
+    pub val: Option<PathBuf>,
+}
+
+impl DataRecipe {
+    /// The training data, and the validation data unless it is to be held out.
+    pub(crate) fn sources(&self, cache: Option<&Path>) -> Result<(Source, Option<Source>)> {
+        let setting = |words: &str| Err(Error::Setting(format!("[data]: {words}")));
+        match (self.problem, &self.train) {
+            (Some(_), Some(_)) => setting("give either a problem or the file train, not both"),
+            (None, None) => setting("give a problem and a layout, or the file train"),
+            (Some(name), None) => {
+                if self.val.is_some() {
+                    return setting("val belongs to the file train; a problem makes its own");
+                }
+                let Some(layout) = self.layout else {
+                    return setting("a problem needs a layout");
+                };
+                let source = |split: Split| -> Result<Source> {
+                    Ok(Source::Problem(ProblemSource {
+                        problem: name.problem(self.boundary)?,
+                        layout,
+                        split,
+                        seed: self.seed,
+                        sensor_seed: self.seed,
+                        cache: cache.map(Path::to_path_buf),
+                        sensors_on_grid: false,
+                    }))
+                };
+                Ok((source(Split::Train)?, Some(source(Split::Val)?)))
+            }
+            (None, Some(train)) => {
+                if self.boundary.is_some() || self.layout.is_some() {
+                    return setting(
+                        "boundary and layout belong to a problem; a file is what it is",
+                    );
+                }
+                let val = self.val.as_deref().map(Source::open).transpose()?;
+                Ok((Source::open(train)?, val))
+            }
+        }
+    }
+}
+
+/// What is made small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// The mean square over all targets of the batch, as the network sees them.
+    #[default]
+    Mse,
+    /// The mean over the samples of the relative L² error in physical units.
+    RelativeL2,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainRecipe {
+    /// Chooses the starting weights, the order of the samples and the subsets.
+    pub seed: u64,
+    /// Samples a step.
+    pub batch: usize,
+    /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
+    pub sensors: Option<usize>,
+    pub queries: Option<usize>,
+    pub loss: Loss,
+    pub optimiser: Optimiser,
+    pub rate: f64,
+    pub decay: f64,
+    /// Steps over which the rate rises from 0.
+    pub warm_up: u64,
+    pub schedule: Schedule,
+    /// Longest gradient.
+    pub clip: Option<f64>,
+    /// Decay of the running mean of the weights that is validated and kept.
+    pub ema: Option<f64>,
+    /// Scale values and targets to [0, 1] with the extremes of the training data.
+    pub normalise: bool,
+    /// The first limit that is reached ends the training.
+    pub steps: Option<u64>,
+    pub epochs: Option<f64>,
+    pub budget: Option<Budget>,
+    /// Steps between validations; once an epoch where not given.
+    pub validate_every: Option<u64>,
+    /// Steps between checkpoints; every half minute where not given.
+    pub checkpoint_every: Option<u64>,
+    /// Queries of a sample that a validation looks at, always the same; all where not given.
+    pub validation_queries: Option<usize>,
+}
+
+impl Default for TrainRecipe {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            batch: 50,
+            sensors: None,
+            queries: None,
+            loss: Loss::Mse,
+            optimiser: Optimiser::Adam,
+            rate: 1e-3,
+            decay: 0.0,
+            warm_up: 0,
+            schedule: Schedule::Constant,
+            clip: None,
+            ema: None,
+            normalise: true,
+            steps: None,
+            epochs: None,
+            budget: None,
+            validate_every: None,
+            checkpoint_every: None,
+            validation_queries: None,
+        }
+    }
+}
+
+impl Recipe {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        Self::parse(&text, &[]).map_err(|what| Error::data(path, what))
+    }
+
+    /// From TOML, with settings such as `train.rate=1e-4` put over it.
+    pub fn parse(text: &str, settings: &[String]) -> std::result::Result<Self, String> {
+        let words = |e: toml::de::Error| e.to_string().trim_end().to_string();
+        if settings.is_empty() {
+            let recipe: Self = toml::from_str(text).map_err(words)?;
+            return recipe.checked();
+        }
+        let mut table: toml::Table = toml::from_str(text).map_err(words)?;
+        for setting in settings {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| format!("{setting}: a setting is written key=value"))?;
+            put(&mut table, key.trim(), parse_value(value.trim()))
+                .map_err(|what| format!("{setting}: {what}"))?;
+        }
+        let recipe: Self = table.try_into().map_err(words)?;
+        recipe.checked()
+    }
+
+    fn checked(self) -> std::result::Result<Self, String> {
+        match self.train.fault() {
+            Some(fault) => Err(format!("[train]: {fault}")),
+            None => Ok(self),
+        }
+    }
+
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a recipe is plain TOML")
+    }
+}
+
+/// A TOML value; what is none is a string.
+fn parse_value(text: &str) -> toml::Value {
+    let line = format!("value = {text}");
+    match toml::from_str::<toml::Table>(&line) {
+        Ok(mut table) => table.remove("value").expect("it was just written"),
+        Err(_) => toml::Value::String(text.into()),
+    }
+}
+
+/// Sets `a.b.c` to a value.
+fn put(table: &mut toml::Table, key: &str, value: toml::Value) -> std::result::Result<(), String> {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_string(), value);
+            Ok(())
+        }
+        Some((section, rest)) => {
+            let inner = table
+                .entry(section)
+                .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            match inner {
+                toml::Value::Table(inner) => put(inner, rest, value),
+                _ => Err(format!("{section} is not a section")),
+            }
+        }
+    }
+}
+
+impl TrainRecipe {
+    fn fault(&self) -> Option<String> {
+        let numbers = [
+            ("batch", Some(self.batch as f64), 1.0, f64::MAX),
+            ("sensors", self.sensors.map(|n| n as f64), 1.0, f64::MAX),
+            ("queries", self.queries.map(|n| n as f64), 1.0, f64::MAX),
+            ("rate", Some(self.rate), f64::MIN_POSITIVE, f64::MAX),
+            ("decay", Some(self.decay), 0.0, f64::MAX),
+            ("clip", self.clip, f64::MIN_POSITIVE, f64::MAX),
+            ("ema", self.ema, 0.0, 1.0 - 1e-9),
+            ("epochs", self.epochs, f64::MIN_POSITIVE, f64::MAX),
+            (
+                "validate_every",
+                self.validate_every.map(|n| n as f64),
+                1.0,
+                f64::MAX,
+            ),
+            (
+                "checkpoint_every",
+                self.checkpoint_every.map(|n| n as f64),
+                1.0,
+                f64::MAX,
+            ),
+            (
+                "validation_queries",
+                self.validation_queries.map(|n| n as f64),
+                1.0,
+                f64::MAX,
+            ),
+        ];
+        for (name, value, least, most) in numbers {
+            match value {
+                Some(v) if !(least..=most).contains(&v) => {
+                    return Some(format!("{name} = {v} is out of range"));
+                }
+                _ => {}
+            }
+        }
+        if self.steps.is_none() && self.epochs.is_none() && self.budget.is_none() {
+            return Some("say how long: steps, epochs or budget (such as \"30m\")".into());
+        }
+        self.schedule.fault()
+    }
+
+    /// How much of the training is over, 0 to 1, after `step` steps and so many seconds.
+    pub(crate) fn share(&self, step: u64, steps_per_epoch: u64, seconds: f64) -> f64 {
+        let of = |done: f64, limit: Option<f64>| {
+            limit.map_or(0.0, |l| if l > 0.0 { done / l } else { 1.0 })
+        };
+        let epochs = step as f64 / steps_per_epoch as f64;
+        of(step as f64, self.steps.map(|s| s as f64))
+            .max(of(epochs, self.epochs))
+            .max(of(seconds, self.budget.map(|b| b.seconds())))
+            .min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "[data]\nproblem = \"darcy\"\nlayout = \"variable\"\n[model]\nname = \"vidon\"\n[train]\nsteps = 10\n";
+
+    #[test]
+    fn a_recipe_is_read_changed_and_written() {
+        let recipe = Recipe::parse(SMALL, &[]).unwrap();
+        assert_eq!(Recipe::parse(&recipe.to_toml(), &[]).unwrap(), recipe);
+        let settings = [
+            "train.rate=1e-2",
+            "train.budget=30m",
+            "model.p=7",
+            "data.layout=missing",
+        ];
+        let changed = Recipe::parse(SMALL, &settings.map(String::from)).unwrap();
+        assert_eq!(
+            (changed.train.rate, changed.train.budget.unwrap().seconds()),
+            (1e-2, 1800.0)
+        );
+        assert_eq!(changed.data.layout, Some(Layout::Missing));
+        assert!(matches!(changed.model, ModelConfig::Vidon(c) if c.p == 7));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let fault = |text: &str, settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
+            Recipe::parse(text, &settings).unwrap_err()
+        };
+        let expect = |found: String, words: &str| assert!(found.contains(words), "{found}");
+        expect(
+            fault(&SMALL.replace("steps", "stepz"), &[]),
+            "unknown field `stepz`",
+        );
+        expect(fault(&SMALL.replace("steps", "stepz"), &[]), "line 7");
+        expect(fault(&SMALL.replace("steps = 10", ""), &[]), "say how long");
+        expect(
+            fault(SMALL, &["train.rate=-1"]),
+            "rate = -1 is out of range",
+        );
+        expect(fault(SMALL, &["train.budget=soon"]), "budget");
+        expect(fault(SMALL, &["train"]), "key=value");
+        expect(
+            fault(
+                SMALL,
+                &["train.schedule={kind=\"step\",every=0,factor=0.5}"],
+            ),
+            "schedule",
+        );
+        let sources = |text: &str| {
+            let found = Recipe::parse(text, &[]).unwrap().data.sources(None);
+            found.err().expect("an error").to_string()
+        };
+        expect(
+            sources(&SMALL.replace("layout = \"variable\"", "")),
+            "needs a layout",
+        );
+        expect(
+            sources(&SMALL.replace("problem = \"darcy\"", "")),
+            "give a problem and a layout",
+        );
+        expect(
+            sources(&SMALL.replace("[model]", "train = \"a.parquet\"\n[model]")),
+            "not both",
+        );
+    }
+}

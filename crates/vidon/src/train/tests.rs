@@ -1,0 +1,244 @@
+//! What a training promises.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::data::{Channel, DatasetWriter, Meta, Rows};
+use crate::models::{ModelName, Params, paper_config};
+use burn::tensor::DType;
+use rand::RngExt;
+
+/// Samples of v(y) = mean of the readings times y, as a file.
+fn dataset(path: &Path, count: usize) {
+    let channel = |n: &str| vec![Channel::named(n)];
+    let meta = Meta::new(
+        "means",
+        channel("x"),
+        channel("u"),
+        channel("y"),
+        channel("v"),
+    );
+    let mut rng = stream(1, "means", 0);
+    let samples: Vec<Sample> = (0..count)
+        .map(|_| {
+            let (m, level) = (rng.random_range(3..9), rng.random_range(-1.0..1.0f32));
+            let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
+            let (x, y) = (numbers(m), numbers(6));
+            Sample {
+                name: None,
+                sensor_coords: Rows::new(1, x),
+                sensor_values: Rows::new(1, vec![level; m]),
+                targets: Rows::new(1, y.iter().map(|y| level * (1.0 + y)).collect()),
+                query_coords: std::sync::Arc::new(Rows::new(1, y)),
+            }
+        })
+        .collect();
+    let mut writer = DatasetWriter::create(path, meta).unwrap();
+    writer.write(&samples).unwrap();
+    writer.finish().unwrap();
+}
+
+fn recipe(data: &Path, more: &str) -> Recipe {
+    let text = format!(
+        "[data]\ntrain = {data:?}\n[model]\nname = \"vidon\"\nd_enc = 4\nencoder_hidden = [6]\nheads = 2\nhead_hidden = [6]\nhead_output = 4\ncombine_hidden = [8]\np = 3\ntrunk = {{ kind = \"mlp\", hidden = [8] }}\n[train]\nbatch = 8\nsensors = 3\nqueries = 4\nsteps = 60\nema = 0.9\nclip = 1.0\nrate = 1e-2\nschedule = {{ kind = \"cosine\" }}\n{more}"
+    );
+    Recipe::parse(&text, &[]).unwrap()
+}
+
+/// Stops after so many looks.
+struct After(Cell<usize>);
+
+impl Observer for After {
+    fn stopped(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+#[test]
+fn a_resumed_training_is_the_one_that_was_never_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("d.parquet");
+    dataset(&data, 40);
+    let at = |name: &str| folder.path().join(name);
+    let begin = |name: &str| Training::begin(recipe(&data, ""), &at(name), None, &()).unwrap();
+    let whole = begin("whole").run(&()).unwrap();
+    assert_eq!((whole.stop, whole.step), (Stop::Finished, 60));
+    let mut stop = begin("parts").run(&After(Cell::new(7))).unwrap().stop;
+    let mut parts = 1;
+    while stop == Stop::Interrupted {
+        let training = Training::resume(&at("parts"), None, None, None, &()).unwrap();
+        stop = training.run(&After(Cell::new(7 + 3 * parts))).unwrap().stop;
+        parts += 1;
+    }
+    assert!(parts > 3);
+    for file in [LAST, BEST] {
+        let read = |run: &str| std::fs::read(at(run).join(file)).unwrap();
+        assert!(read("whole") == read("parts"), "{file}");
+    }
+    // The history too, apart from the clock.
+    let history = |run: &str| {
+        let records = read_metrics(&at(run)).unwrap();
+        records
+            .iter()
+            .map(|r| (r.step, r.val_error, r.best_error))
+            .filter(|r| r.1.is_some())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(history("whole"), history("parts"));
+    // It has learned, and a finished training can be made longer.
+    let errors = history("whole");
+    assert!(
+        whole.best.unwrap().error < 0.5 * errors[0].1.unwrap(),
+        "{errors:?}"
+    );
+    let more = Training::resume(&at("whole"), Some(70), None, None, &()).unwrap();
+    assert_eq!(more.run(&()).unwrap().step, 70);
+}
+
+#[test]
+fn numbers_that_are_not_finite_end_the_training_and_keep_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("d.parquet");
+    dataset(&data, 40);
+    let run = folder.path().join("run");
+    let mut wild = recipe(&data, "checkpoint_every = 1");
+    (wild.train.rate, wild.train.schedule) = (1e-2, Schedule::Constant);
+    wild.train.steps = Some(3);
+    let good = Training::begin(wild, &run, None, &())
+        .unwrap()
+        .run(&())
+        .unwrap();
+    assert_eq!((good.stop, good.checkpoint), (Stop::Finished, Some(3)));
+    let before = std::fs::read(run.join(CHECKPOINT)).unwrap();
+    let mut training = Training::resume(&run, Some(50), None, None, &()).unwrap();
+    training.recipe.train.rate = f64::MAX;
+    let outcome = training.run(&()).unwrap();
+    assert_eq!(
+        (outcome.stop, outcome.checkpoint),
+        (Stop::Diverged, Some(3))
+    );
+    assert!(std::fs::read(run.join(CHECKPOINT)).unwrap() == before);
+}
+
+#[test]
+fn folders_are_kept_apart_and_settings_that_do_not_fit_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("d.parquet");
+    dataset(&data, 12);
+    let run = folder.path().join("run");
+    let begin = |recipe: Recipe, run: &Path| Training::begin(recipe, run, None, &());
+    let training = begin(recipe(&data, ""), &run).unwrap();
+    let words = |r: Result<Training>| r.err().expect("an error").to_string();
+    assert!(words(begin(recipe(&data, ""), &run)).contains("already holds a training"));
+    assert!(
+        words(Training::resume(&run, None, None, None, &()))
+            .contains("another training is running")
+    );
+    drop(training);
+    assert!(Training::resume(&run, None, None, None, &()).is_ok());
+    assert!(
+        words(Training::resume(folder.path(), None, None, None, &()))
+            .contains("not the folder of a training")
+    );
+    // A checkpoint that was cut short is refused.
+    Training::resume(&run, Some(2), None, None, &())
+        .unwrap()
+        .run(&())
+        .unwrap();
+    let checkpoint = std::fs::read(run.join(CHECKPOINT)).unwrap();
+    std::fs::write(run.join(CHECKPOINT), &checkpoint[..checkpoint.len() / 2]).unwrap();
+    assert!(
+        words(Training::resume(&run, None, None, None, &()))
+            .contains("not a whole safetensors file")
+    );
+
+    let deeponet = "[data]\nproblem = \"darcy\"\nlayout = \"missing\"\ntrain_samples = 1\nval_samples = 1\n[model]\nname = \"deeponet\"\nsensors = 2601\nbranch_hidden = [4]\np = 2\ntrunk = { kind = \"mlp\", hidden = [4] }\n[train]\nsteps = 1\n";
+    let other = folder.path().join("other");
+    let parse = |text: &str| Recipe::parse(text, &[]).unwrap();
+    assert!(words(begin(parse(deeponet), &other)).contains("only regular and irregular"));
+    let fixed = deeponet.replace("missing", "regular");
+    let few = fixed.replace("steps = 1", "steps = 1\nsensors = 7");
+    assert!(words(begin(parse(&few), &other)).contains("needs all of its sensors"));
+    assert!(
+        !other.exists(),
+        "nothing is made for a recipe that cannot run"
+    );
+}
+
+/// The relative loss is the mean relative L² error in physical units.
+#[test]
+fn losses_are_those_of_their_formulas() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    dataset(&path, 20);
+    let recipe = recipe(&path, "");
+    let data = Data::load(&recipe, None, &()).unwrap();
+    let (model, entries) = data.model(&recipe).unwrap();
+    let device = Device::flex().autodiff();
+    let params = Params::new(&entries, &device, DType::F32);
+    let refs: Vec<&Sample> = data.train.iter().collect();
+    let value = |kind: Loss| {
+        let scaling = data.normalisation.as_ref();
+        let found = loss(kind, &model, &params, scaling, Batch::new(&refs), &device).unwrap();
+        to_vec(found)[0] as f64
+    };
+    let weights = Weights {
+        model: model.clone(),
+        entries: entries.clone(),
+        meta: data.meta.clone(),
+        normalisation: data.normalisation.clone(),
+    };
+    let predictor = Predictor::new(weights);
+    let errors = block_errors(&predictor, &data.train).unwrap();
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    assert!(
+        (value(Loss::RelativeL2) / mean - 1.0).abs() < 1e-4,
+        "{mean}"
+    );
+    let span = data.normalisation.as_ref().unwrap().targets.span(0) as f64;
+    let found = predictor.predict_samples(&refs).unwrap();
+    let squares = found.iter().zip(&data.train).flat_map(|(f, s)| {
+        let pairs = f.data().iter().zip(s.targets.data());
+        pairs
+            .map(|(a, b)| ((a - b) as f64 / span).powi(2))
+            .collect::<Vec<f64>>()
+    });
+    let squares: Vec<f64> = squares.collect();
+    let mse = squares.iter().sum::<f64>() / squares.len() as f64;
+    assert!((value(Loss::Mse) / mse - 1.0).abs() < 1e-4, "{mse}");
+}
+
+/// The recipes of the paper's 26 table cells have the paper's networks.
+#[test]
+fn all_cells_of_the_paper_have_a_recipe() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    let mut cells = 0;
+    for file in std::fs::read_dir(folder.join("paper")).unwrap() {
+        let path = file.unwrap().path();
+        let recipe = Recipe::read(&path).unwrap();
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_string();
+        let (name, model) = [
+            ("vidon", ModelName::Vidon),
+            ("deeponet", ModelName::DeepOnet),
+            ("fno", ModelName::Fno),
+        ]
+        .into_iter()
+        .find(|(name, _)| stem.contains(name))
+        .unwrap();
+        let problem = recipe.data.problem.unwrap().problem(None).unwrap();
+        let layout = recipe.data.layout.unwrap();
+        assert_eq!(stem, format!("{}-{name}-{layout}", problem.name()));
+        assert_eq!(recipe.model, paper_config(model, &*problem).unwrap());
+        cells += 1;
+    }
+    assert_eq!(cells, 26);
+    for other in [
+        "demo.toml",
+        "kriged/darcy-deeponet-variable.toml",
+        "kriged/allen-cahn-deeponet-variable.toml",
+        "kriged/navier-stokes-deeponet-variable.toml",
+    ] {
+        Recipe::read(&folder.join(other)).unwrap();
+    }
+}
