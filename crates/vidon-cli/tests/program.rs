@@ -1,47 +1,13 @@
 //! The program as a user runs it.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Runs `vidon` in `folder`, with its cache there too.
-fn vidon(folder: &Path, arguments: &str) -> Output {
-    command(folder, arguments).output().unwrap()
-}
+mod common;
 
-fn command(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vidon"));
-    command
-        .current_dir(folder)
-        .env("VIDON_CACHE", folder.join("cache"))
-        .args(arguments.split_whitespace());
-    command
-}
-
-/// Runs it and expects success; gives what it printed.
-fn succeed(folder: &Path, arguments: &str) -> String {
-    let output = vidon(folder, arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "vidon {arguments}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs it and expects a readable failure; gives the message.
-fn fail(folder: &Path, arguments: &str) -> String {
-    let output = vidon(folder, arguments);
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "vidon {arguments} should fail");
-    assert!(!errors.contains("panicked"), "{errors}");
-    assert!(errors.contains("error: "), "{errors}");
-    errors
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
+use common::{command, fail, folder, succeed};
 
 #[test]
 fn every_problem_goes_from_function_to_picture() {
@@ -436,10 +402,12 @@ fn a_model_is_described() {
 fn help_teaches() {
     let dir = folder();
     let help = succeed(dir.path(), "--help");
-    for word in ["generate", "import", "inspect", "plot", "First steps"] {
+    for word in ["demo", "train", "predict", "import", "plot", "First steps"] {
         assert!(help.contains(word), "{help}");
     }
-    for command in ["generate", "import", "inspect", "plot"] {
+    for command in [
+        "demo", "train", "eval", "predict", "generate", "import", "inspect", "plot",
+    ] {
         assert!(succeed(dir.path(), &format!("{command} --help")).len() > 500);
     }
 }

@@ -475,7 +475,8 @@ fn paper_sizes_follow_the_problem() {
     use crate::problems::{AllenCahn, Boundary, Darcy, NavierStokes};
     let size = |name, problem: &dyn crate::problems::Problem, dims: Dims| {
         let (_, entries) = Model::new(&paper_config(name, problem).unwrap(), dims, 0).unwrap();
-        entries.iter().map(|e| e.values.len()).sum::<usize>()
+        let trained = entries.iter().filter(|e| e.trained);
+        trained.map(|e| e.values.len()).sum::<usize>()
     };
     let plane = Dims {
         sensor_coords: 2,

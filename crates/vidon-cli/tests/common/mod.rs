@@ -1,0 +1,43 @@
+//! Running the program as a user does.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// Runs `vidon` in `folder`, with its cache there too.
+pub fn vidon(folder: &Path, arguments: &str) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+pub fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vidon"));
+    command
+        .current_dir(folder)
+        .env("VIDON_CACHE", folder.join("cache"))
+        .args(arguments.split_whitespace());
+    command
+}
+
+/// Runs it and expects success; gives what it printed.
+pub fn succeed(folder: &Path, arguments: &str) -> String {
+    let output = vidon(folder, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "vidon {arguments}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs it and expects a readable failure; gives the message.
+pub fn fail(folder: &Path, arguments: &str) -> String {
+    let output = vidon(folder, arguments);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "vidon {arguments} should fail");
+    assert!(!errors.contains("panicked"), "{errors}");
+    assert!(errors.contains("error: "), "{errors}");
+    errors
+}
+
+pub fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}

@@ -1,0 +1,78 @@
+//! Every network learns every problem it can do: reduced sizes, less than two minutes each, the validation error falls by
+//! at least five times.
+//!
+//!   cargo test --release --workspace --test learning -- --ignored --test-threads 1
+
+mod common;
+
+use common::{folder, succeed};
+use serde_json::Value;
+
+fn model(name: &str, problem: &str) -> String {
+    let sensors = match problem {
+        "darcy" => 2601,
+        "allen-cahn" => 676,
+        _ => 1089,
+    };
+    let periodic = problem == "navier-stokes";
+    let trunk = format!(
+        "trunk = {{ kind = \"pod\", functions = 150, frame = {{ periodic = {periodic} }} }}"
+    );
+    match name {
+        "vidon" => format!(
+            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ periodic = {periodic} }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{trunk}\n"
+        ),
+        "deeponet" => format!(
+            "name = \"deeponet\"\nsensors = {sensors}\nbranch_hidden = [128, 128]\np = 50\n{trunk}\n"
+        ),
+        _ => "name = \"fno\"\nwidth = 12\nmodes = 6\nlayers = 3\nhidden = 32\n".into(),
+    }
+}
+
+fn error_falls(name: &str, problem: &str, layout: &str, train: &str) {
+    let dir = folder();
+    let dir = dir.path();
+    let text = format!(
+        "[data]\nproblem = \"{problem}\"\nlayout = \"{layout}\"\ntrain_samples = 400\nval_samples = 16\n[model]\n{}[train]\nloss = \"relative-l2\"\nschedule = {{ kind = \"cosine\" }}\nbudget = \"80s\"\n{train}",
+        model(name, problem)
+    );
+    std::fs::write(dir.join("r.toml"), text).unwrap();
+    succeed(dir, "train r.toml --out run");
+    let lines = std::fs::read_to_string(dir.join("run/metrics.jsonl")).unwrap();
+    let errors: Vec<f64> = lines
+        .lines()
+        .filter_map(|l| serde_json::from_str::<Value>(l).unwrap()["val_error"].as_f64())
+        .collect();
+    let (first, last) = (errors[0], errors[errors.len() - 1]);
+    println!("{name} on {problem}: {first:.4} to {last:.4}");
+    assert!(
+        last <= first / 5.0,
+        "{name} on {problem}: {first} to {last}"
+    );
+}
+
+const SUBSETS: &str = "batch = 20\nrate = 3e-3\nclip = 1.0\nvalidate_every = 100\nsensors = 256\nqueries = 256\nvalidation_queries = 500\n";
+const QUERIES: &str =
+    "batch = 40\nrate = 1e-3\nvalidate_every = 100\nqueries = 256\nvalidation_queries = 500\n";
+const GRIDS: &str = "batch = 10\nrate = 3e-3\nvalidate_every = 20\n";
+
+macro_rules! long {
+    ($($test:ident: $name:literal, $problem:literal, $layout:literal, $train:expr;)*) => {$(
+        #[test]
+        #[ignore = "a minute or two each"]
+        fn $test() {
+            error_falls($name, $problem, $layout, $train);
+        }
+    )*};
+}
+
+long! {
+    vidon_learns_darcy: "vidon", "darcy", "variable", SUBSETS;
+    vidon_learns_allen_cahn: "vidon", "allen-cahn", "variable", SUBSETS;
+    vidon_learns_navier_stokes: "vidon", "navier-stokes", "variable", SUBSETS;
+    deeponet_learns_darcy: "deeponet", "darcy", "irregular", QUERIES;
+    deeponet_learns_allen_cahn: "deeponet", "allen-cahn", "irregular", QUERIES;
+    deeponet_learns_navier_stokes: "deeponet", "navier-stokes", "irregular", QUERIES;
+    fno_learns_darcy: "fno", "darcy", "regular", GRIDS;
+    fno_learns_navier_stokes: "fno", "navier-stokes", "regular", GRIDS;
+}

@@ -1,0 +1,319 @@
+//! Training, evaluation and prediction as a user runs them.
+
+mod common;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{command, fail, folder, succeed, vidon};
+use serde_json::Value;
+
+/// A network that trains in moments.
+const SMALL: &str = r#"
+[data]
+problem = "allen-cahn"
+layout = "variable"
+train_samples = 20
+val_samples = 4
+
+[model]
+name = "vidon"
+d_enc = 8
+encoder_hidden = [8]
+heads = 2
+head_hidden = [8]
+head_output = 8
+combine_hidden = [16]
+p = 8
+trunk = { kind = "mlp", hidden = [16] }
+
+[train]
+batch = 5
+sensors = 30
+queries = 30
+validation_queries = 50
+rate = 1e-2
+steps = 40
+"#;
+
+fn write_recipe(dir: &Path) {
+    std::fs::write(dir.join("small.toml"), SMALL).unwrap();
+}
+
+#[test]
+fn a_recipe_becomes_a_network_that_is_measured_and_used() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    let output = vidon(dir, "train small.toml");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words}");
+    for part in [
+        "VIDON with",
+        "step 40",
+        "samples/s",
+        "ETA",
+        "best validation error",
+        "vidon eval runs/small",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    for file in [
+        "recipe.toml",
+        "best.safetensors",
+        "last.safetensors",
+        "checkpoint.safetensors",
+        "metrics.jsonl",
+        "events.out.tfevents.vidon",
+        "learning.png",
+    ] {
+        assert!(dir.join("runs/small").join(file).exists(), "{file}");
+    }
+    let line = std::fs::read_to_string(dir.join("runs/small/metrics.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    assert_eq!(last["step"], 40);
+    assert!(last["val_error"].as_f64().unwrap() > 0.0);
+
+    let table = succeed(dir, "eval runs/small --samples 3");
+    assert!(
+        table.contains("allen-cahn variable test") && table.contains("median"),
+        "{table}"
+    );
+    let shown = succeed(
+        dir,
+        "eval runs/small --samples 3 --layout regular --json --plot e.png --plot-heads h.svg --sample 2",
+    );
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        (&shown["data"]["layout"], &shown["relative_l2"]["samples"]),
+        (&"regular".into(), &3.into())
+    );
+    assert!(dir.join("e.png").exists() && dir.join("h.svg").exists());
+    // The same numbers from a file of the same samples.
+    succeed(
+        dir,
+        "generate allen-cahn --layout regular --split test --samples 3 --out t.parquet",
+    );
+    let file = succeed(
+        dir,
+        "eval runs/small/best.safetensors --data t.parquet --json",
+    );
+    let file: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(shown["relative_l2"], file["relative_l2"]);
+
+    std::fs::write(
+        dir.join("s.csv"),
+        "y,x,u0\n0.5,0.1,1\n1.5,0.2,0.5\n0.9,1.9,0\n",
+    )
+    .unwrap();
+    succeed(
+        dir,
+        "predict runs/small --sensors s.csv --grid 5x4x3 --out v.csv --plot v.png --plot-heads hv.png",
+    );
+    let values = std::fs::read_to_string(dir.join("v.csv")).unwrap();
+    assert!(values.starts_with("x,y,t,u\n0,0,0,"), "{values}");
+    assert_eq!(values.lines().count(), 61);
+    std::fs::write(dir.join("q.csv"), "x,y,t\n2,2,0.05\n").unwrap();
+    succeed(
+        dir,
+        "predict runs/small/best.safetensors --sensors s.csv --queries q.csv --out one.csv",
+    );
+    let one = std::fs::read_to_string(dir.join("one.csv")).unwrap();
+    let last = |text: &str| -> f64 { text.trim_end().rsplit(',').next().unwrap().parse().unwrap() };
+    assert!((last(&one) - last(&values)).abs() < 1e-6, "{one} {values}");
+    for out in ["v.npy", "v.parquet"] {
+        succeed(
+            dir,
+            &format!("predict runs/small --sensors s.csv --grid 5x4x3 --out {out}"),
+        );
+    }
+    assert_eq!(
+        std::fs::metadata(dir.join("v.npy")).unwrap().len(),
+        128 + 4 * 60
+    );
+    succeed(dir, "plot runs/small --out curves.svg");
+    assert!(succeed(dir, "inspect runs/small/best.safetensors").contains("VIDON for allen-cahn"));
+
+    for (arguments, words) in [
+        ("train small.toml", "vidon train --resume runs/small"),
+        ("train none.toml", "cannot read none.toml"),
+        ("train small.toml --out x --set train.rate=fast", "train"),
+        (
+            "train small.toml --out x --set model.name=cnn",
+            "unknown variant `cnn`",
+        ),
+        (
+            "train small.toml --out x --budget soon",
+            "write a time such as",
+        ),
+        ("train --resume none", "holds no recipe.toml"),
+        ("eval none", "none"),
+        ("eval runs", "holds no best.safetensors"),
+        (
+            "predict runs/small --sensors t.parquet --grid 3x3x3 --out v.csv",
+            "there is no such column",
+        ),
+        (
+            "predict runs/small --sensors s.csv --grid 3x3 --out v.csv",
+            "the 3 coordinates x, y, t",
+        ),
+        (
+            "predict runs/small --sensors s.csv --grid 3xx3 --out v.csv",
+            "such as 65x65",
+        ),
+        (
+            "predict runs/small --sensors s.csv --grid 3x3x3 --out v.txt",
+            ".csv, .npy or .parquet",
+        ),
+        (
+            "predict runs/small --sensors q.csv --grid 3x3x3 --out v.csv",
+            "column u0",
+        ),
+    ] {
+        let found = fail(dir, arguments);
+        assert!(found.contains(words), "{arguments}: {found}");
+    }
+}
+
+/// Killed ten times at any moment, it ends with the same bits as the run that was never stopped.
+#[test]
+fn a_killed_training_is_resumed_bit_for_bit() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    let settings = "--set train.steps=600 --set train.checkpoint_every=4 --set train.ema=0.99";
+    succeed(dir, &format!("train small.toml --out whole {settings} -q"));
+    let mut random = 12345u64;
+    let mut begun = false;
+    for kill in 0..10 {
+        let arguments = match begun {
+            false => format!("train small.toml --out killed {settings}"),
+            true => "train --resume killed".to_string(),
+        };
+        let mut child = command(dir, &arguments)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        random = random
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 200));
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        assert!(
+            !status.success(),
+            "it ended before kill {kill}; the test needs more steps"
+        );
+        begun = dir.join("killed/recipe.toml").exists();
+    }
+    succeed(dir, "train --resume killed -q");
+    for file in ["last.safetensors", "best.safetensors"] {
+        let read = |run: &str| std::fs::read(dir.join(run).join(file)).unwrap();
+        assert!(read("whole") == read("killed"), "{file} differs");
+    }
+    let parts: Vec<_> = std::fs::read_dir(dir.join("killed"))
+        .unwrap()
+        .map(|f| f.unwrap().file_name())
+        .collect();
+    let lines = std::fs::read_to_string(dir.join("killed/metrics.jsonl")).unwrap();
+    let steps: Vec<u64> = lines
+        .lines()
+        .map(|l| {
+            serde_json::from_str::<Value>(l).unwrap()["step"]
+                .as_u64()
+                .unwrap()
+        })
+        .collect();
+    assert!(
+        steps.windows(2).all(|w| w[0] < w[1]),
+        "{parts:?}: {steps:?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_training_saves_and_says_how_to_go_on() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    let child = command(dir, "train small.toml --budget 10m")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let checked = dir.join("runs/small/best.safetensors");
+    while !checked.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words}");
+    assert!(
+        words.contains("everything is saved") && words.contains("vidon train --resume runs/small"),
+        "{words}"
+    );
+    succeed(dir, "train --resume runs/small --budget 2s");
+}
+
+#[test]
+fn the_demo_runs_from_nothing_to_pictures() {
+    let dir = folder();
+    let dir = dir.path();
+    let words = succeed(dir, "demo --budget 2s --samples 2");
+    for part in [
+        "mean relative L² error on 2 test samples",
+        "1.20 %",
+        "what to try next",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    for file in ["prediction.png", "heads.png", "learning.png"] {
+        assert!(dir.join("runs/demo").join(file).exists(), "{file}");
+    }
+    assert!(fail(dir, "demo").contains("holds a run already"));
+}
+
+/// What a recipe for other data says, and what is wrong with it.
+#[test]
+fn a_users_own_data_is_learned_from() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut table = String::from("run,x,u,v\n");
+    for run in 0..20 {
+        for i in 0..(5 + run % 3) {
+            let x = i as f64 / 7.0;
+            table += &format!(
+                "r{run},{x},{},{}\n",
+                run as f64 / 20.0,
+                run as f64 / 20.0 * (1.0 + x)
+            );
+        }
+    }
+    std::fs::write(dir.join("t.csv"), table).unwrap();
+    succeed(
+        dir,
+        "import t.csv --sample run --coords x --values u --target-values v --out mine.parquet",
+    );
+    let data = "[data]\ntrain = \"mine.parquet\"\n";
+    let model = &SMALL[SMALL.find("[model]").unwrap()..SMALL.find("[train]").unwrap()];
+    std::fs::write(
+        dir.join("mine.toml"),
+        format!("{data}{model}[train]\nbatch = 6\nsteps = 30\nrate = 1e-2\n"),
+    )
+    .unwrap();
+    succeed(dir, "train mine.toml -q");
+    assert!(fail(dir, "eval runs/mine").contains("give test data with --data"));
+    let shown: Value =
+        serde_json::from_str(&succeed(dir, "eval runs/mine --data mine.parquet --json")).unwrap();
+    assert_eq!(shown["relative_l2"]["samples"], 20);
+    std::fs::write(dir.join("s.csv"), "x,u\n0.1,0.5\n0.7,0.5\n").unwrap();
+    succeed(
+        dir,
+        "predict runs/mine --sensors s.csv --grid 9 --out v.csv --plot v.png",
+    );
+}
