@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::data::{Rows, Sample, Source, Watch};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::predict::Predictor;
 
 /// The relative L² errors of the first `count` samples of a stream, a block at a time.
@@ -13,15 +13,8 @@ pub fn errors(
     count: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<f64>> {
-    let (asked, trained) = (source.meta()?, predictor.meta());
-    if asked.widths() != trained.widths() {
-        return Err(Error::Setting(format!(
-            "the model is for data of widths {:?} (sensor coordinates and values, query coordinates, targets), this data has {:?}",
-            trained.widths(),
-            asked.widths()
-        )));
-    }
-    let mut errors = Vec::with_capacity(count);
+    predictor.meta().check_same_channels(&source.meta()?)?;
+    let mut errors = Vec::new();
     source.blocks(count, watch, |block| {
         errors.extend(block_errors(predictor, block)?);
         Ok(())

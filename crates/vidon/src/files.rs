@@ -99,6 +99,17 @@ pub fn write_file(
     file.finish()
 }
 
+/// Removes what an earlier process left unfinished in a folder that nobody else writes to.
+pub(crate) fn remove_parts(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(".part") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// The first four bytes (fewer if there are no more), by which file formats can be told apart.
 pub(crate) fn head(path: &Path) -> Result<Vec<u8>> {
     let file = File::open(path).map_err(Error::io("open", path))?;

@@ -120,16 +120,13 @@ impl Predictor {
             None => deal(model.forward(&self.params, &inputs)?),
             Some((beta, trunk)) => {
                 let queries = &samples[0].query_coords;
-                let mut kept = self.kept.lock().expect("no thread failed with it");
-                let known = kept.as_ref().is_some_and(|(at, _)| at == queries);
-                if !known {
-                    *kept = None;
-                }
+                let known = self.kept.lock().expect("no thread failed with it").clone();
+                let known = known.filter(|(at, _)| at == queries);
                 let mut made = Vec::new();
                 let mut numbers = 0;
                 let parts = queries.len().div_ceil(QUERIES);
                 for part in 0..parts {
-                    let tau = match kept.as_ref() {
+                    let tau = match &known {
                         Some((_, tau)) => tau[part].clone(),
                         None => {
                             let range = part * QUERIES..((part + 1) * QUERIES).min(queries.len());
@@ -139,12 +136,13 @@ impl Predictor {
                         }
                     };
                     numbers += tau.dims().iter().product::<usize>();
-                    if kept.is_none() && numbers <= KEPT {
+                    if known.is_none() && numbers <= KEPT {
                         made.push(tau.clone());
                     }
                     deal(trunk.contract_shared(beta.clone(), tau));
                 }
                 if made.len() == parts {
+                    let mut kept = self.kept.lock().expect("no thread failed with it");
                     *kept = Some((queries.clone(), made));
                 }
             }
@@ -169,11 +167,16 @@ impl Predictor {
         if let Some(scaling) = &self.weights.normalisation {
             scaling.sensor_values.apply(&mut values);
         }
+        // Trunks are asked part by part, later.
+        let queries = match self.model().answers_at_sensors() {
+            true => (*samples[0].query_coords).clone(),
+            false => samples[0].query_coords.select(&[0]),
+        };
         Ok(Inputs {
             sensor_coords: rows_tensor(&coords, &self.device, DType::F32),
             sensor_values: rows_tensor(&values, &self.device, DType::F32),
             sensors: Sets::new(offsets, &self.device),
-            query_coords: rows_tensor(&samples[0].query_coords, &self.device, DType::F32),
+            query_coords: rows_tensor(&queries, &self.device, DType::F32),
             queries: None,
         })
     }

@@ -84,21 +84,31 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         &ui.progress(samples),
     )?);
     let meta = source.meta()?;
+    report(&arguments, &predictor, &meta, &summary)?;
     if arguments.plot.is_some() || arguments.plot_heads.is_some() {
         pictures(&arguments, &predictor, &source, &meta, ui)?;
     }
+    Ok(())
+}
+
+fn report(
+    arguments: &Arguments,
+    predictor: &Predictor,
+    meta: &Meta,
+    summary: &ErrorSummary,
+) -> Result<()> {
     if arguments.json {
         return print(&format!(
             "{:#}",
             json!({
                 "model": predictor.model().name(),
-                "weights": arguments.model,
+                "weights": arguments.model.to_string_lossy(),
                 "data": meta.provenance,
                 "relative_l2": summary,
             })
         ));
     }
-    print(&table(&predictor, &meta, &summary))
+    print(&table(predictor, meta, summary))
 }
 
 /// What to judge by.
@@ -112,6 +122,12 @@ fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
             arguments.model.display()
         )));
     };
+    if source.split == Split::Test && arguments.split == Split::Test {
+        return Err(Error::Setting(format!(
+            "{} was trained on the problem's test functions; give other data with --data",
+            arguments.model.display()
+        )));
+    }
     source.split = arguments.split;
     source.layout = arguments.layout.unwrap_or(source.layout);
     predictor.model().check_layout(source.layout)?;
@@ -150,7 +166,7 @@ fn pictures(
     meta: &Meta,
     ui: &Ui,
 ) -> Result<()> {
-    let sample = nth(source, arguments.sample)?;
+    let sample = nth(source, arguments.sample, ui)?;
     if let Some(path) = &arguments.plot {
         let found = predictor.predict_samples(&[&sample])?.remove(0);
         draw(path, &comparison_panels(meta, &sample, &found), 4)?;
@@ -167,13 +183,19 @@ fn pictures(
 }
 
 /// Sample `n` of a stream.
-fn nth(source: &Source, n: usize) -> Result<Sample> {
+fn nth(source: &Source, n: usize, ui: &Ui) -> Result<Sample> {
     if let Source::File(file) = source {
         return file.sample(n);
     }
+    if n >= source.size() {
+        return Err(Error::Setting(format!(
+            "--sample {n}: there are samples 0 to {}",
+            source.size() - 1
+        )));
+    }
     let mut found = None;
     let mut at = 0;
-    source.blocks(n + 1, &(), |block| {
+    source.blocks(n + 1, &ui.progress(n + 1), |block| {
         if (at..at + block.len()).contains(&n) {
             found = Some(block[n - at].clone());
         }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
-use vidon::data::{Channel, Meta, Rows, Sample, read_rows, write_rows};
-use vidon::domain::{BoxDomain, product};
+use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, write_rows};
+use vidon::domain::product;
 use vidon::plot::{draw, head_panels, prediction_panels};
 use vidon::{Error, Predictor, Result};
 
@@ -37,7 +37,7 @@ pub struct Arguments {
     queries: Option<PathBuf>,
 
     /// Where to write the values: .csv, .npy or .parquet
-    #[arg(long, short, value_name = "FILE", required_unless_present = "plot")]
+    #[arg(long, short, value_name = "FILE", required_unless_present_any = ["plot", "plot_heads"])]
     out: Option<PathBuf>,
 
     /// Draw sensors and prediction (.png or .svg)
@@ -54,7 +54,7 @@ pub struct Arguments {
 struct Grid(Vec<usize>);
 
 /// More points than anyone draws; a typing error.
-const MOST_POINTS: usize = 1 << 28;
+const MOST_POINTS: usize = 1 << 24;
 
 fn parse_grid(text: &str) -> std::result::Result<Grid, String> {
     let sizes: std::result::Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
@@ -127,7 +127,6 @@ fn on_grid(meta: &Meta, sizes: &[usize]) -> Result<Rows> {
             names.join(", ")
         )));
     }
-    let ends = |k: usize| axes.iter().map(move |c| c.range.map_or(f64::NAN, |r| r[k]));
-    let domain = BoxDomain::new(ends(0).collect(), ends(1).collect())?;
-    Ok(Rows::from_f64(axes.len(), &product(&domain.axes(sizes))))
+    let axes_of = domain_of(axes)?.axes(sizes);
+    Ok(Rows::from_f64(axes.len(), &product(&axes_of)))
 }

@@ -40,11 +40,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
 
-    /// Stop after this time, such as 90s, 30m, 1h30m (in place of the recipe's own limits)
+    /// Stop after this time in all, such as 90s, 30m, 1h30m (in place of the recipe's own limits)
     #[arg(long, value_name = "TIME")]
     budget: Option<Budget>,
 
-    /// Stop after so many steps (in place of the recipe's own limits)
+    /// Stop after so many steps in all (in place of the recipe's own limits)
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
 
@@ -74,11 +74,8 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         (None, None) => unreachable!("clap asks for one of them"),
     };
     drop(watch);
-    let outcome = run_training(training, &folder, ui)?;
-    match outcome.stop {
-        Stop::Diverged => Err(Error::Numerics(diverged(&outcome, &folder))),
-        Stop::Finished | Stop::Interrupted => Ok(()),
-    }
+    run_training(training, &folder, ui)?;
+    Ok(())
 }
 
 /// The recipe with the settings of the command line.
@@ -147,19 +144,17 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
             "stopped after {done}; everything is saved. To go on:\n  vidon train --resume {}",
             folder.display()
         )),
-        Stop::Diverged => {}
+        Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder))),
     }
     Ok(outcome)
 }
 
 fn diverged(outcome: &Outcome, folder: &Path) -> String {
-    let kept = match outcome.checkpoint {
-        Some(step) => format!(
-            "the checkpoint of step {step} is kept in {}",
-            folder.display()
-        ),
-        None => "there was no checkpoint yet".into(),
-    };
+    let kept = format!(
+        "the checkpoint of step {} is kept in {}",
+        outcome.checkpoint,
+        folder.display()
+    );
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
             "; the best weights (validation error {}) are those of step {}",

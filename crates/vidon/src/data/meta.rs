@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::sample::Rows;
-use crate::domain::product;
+use crate::domain::{BoxDomain, product};
+use crate::error::{Error, Result};
 
 /// Queries of a grid at most: what a Parquet list can index.
 const MOST_QUERIES: usize = i32::MAX as usize;
@@ -38,6 +39,18 @@ impl Channel {
             unit => format!("{} [{unit}]", self.name),
         }
     }
+}
+
+/// The box of some coordinates.
+pub fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
+    if let Some(open) = coords.iter().find(|c| c.range.is_none()) {
+        return Err(Error::Setting(format!(
+            "the coordinate {} never varies in the data, so its range is not known",
+            open.name
+        )));
+    }
+    let ends = |k: usize| coords.iter().filter_map(move |c| Some(c.range?[k]));
+    BoxDomain::new(ends(0).collect(), ends(1).collect())
 }
 
 /// Description of a dataset, stored as JSON under the key `vidon` of its Parquet file.
@@ -96,6 +109,25 @@ impl Meta {
     /// d, d_v, d_y and d_u.
     pub fn widths(&self) -> [usize; 4] {
         self.channels().map(<[Channel]>::len)
+    }
+
+    /// An error that names both, if `other` has other coordinates, values or targets.
+    pub fn check_same_channels(&self, other: &Meta) -> Result<()> {
+        let names = |meta: &Meta| {
+            let parts = meta.channels().map(|channels| {
+                let names: Vec<&str> = channels.iter().map(|c| c.name.as_str()).collect();
+                names.join(", ")
+            });
+            let [coords, values, queries, targets] = parts;
+            format!("sensors at ({coords}) reading ({values}), targets ({targets}) at ({queries})")
+        };
+        let (mine, theirs) = (names(self), names(other));
+        match mine == theirs {
+            true => Ok(()),
+            false => Err(Error::Setting(format!(
+                "the data do not fit together: the model's has {mine}; this has {theirs}"
+            ))),
+        }
     }
 
     /// The queries that all samples share, if they do.

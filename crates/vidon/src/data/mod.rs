@@ -22,7 +22,7 @@ pub use dataset::{DatasetReader, DatasetWriter, Samples};
 pub use generate::{Generated, Generator};
 pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
 pub use kriging::krige;
-pub use meta::{Channel, Meta};
+pub use meta::{Channel, Meta, domain_of};
 pub use normalise::{MinMax, Normalisation};
 pub use numbers::{read_rows, write_rows};
 pub use sample::{Rows, Sample};

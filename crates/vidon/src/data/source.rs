@@ -34,7 +34,7 @@ pub struct ProblemSource {
 }
 
 impl ProblemSource {
-    /// The problem that data with this description was made from: its training split and layout. None for other data.
+    /// The problem that data with this description was made from, with its split and layout. None for other data.
     pub fn of(meta: &Meta) -> Result<Option<Self>> {
         let origin = &meta.provenance;
         let Some(name) = origin.get("problem") else {
@@ -54,7 +54,7 @@ impl ProblemSource {
         Ok(Some(Self {
             problem: name.problem(boundary)?,
             layout: read(origin.get("layout")).ok_or_else(|| wrong("layout"))?,
-            split: Split::Train,
+            split: read(origin.get("split")).unwrap_or(Split::Train),
             seed,
             sensor_seed: read(origin.get("sensor_seed")).unwrap_or(seed),
             cache: None,
@@ -131,7 +131,7 @@ impl Source {
 
     /// The first `count` samples in memory.
     pub fn collect(&self, count: usize, watch: &dyn Watch) -> Result<Vec<Sample>> {
-        let mut all = Vec::with_capacity(count);
+        let mut all = Vec::new();
         self.blocks(count, watch, |block| {
             all.extend_from_slice(block);
             Ok(())
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_test_grid_can_carry_the_sensors() {
-        let mut source = ProblemSource {
+        let source = ProblemSource {
             problem: ProblemName::NavierStokes.problem(None).unwrap(),
             layout: Layout::Regular,
             split: Split::Test,
@@ -184,7 +184,6 @@ mod tests {
             sensors_on_grid: true,
         };
         let sample = |s: ProblemSource| Source::Problem(s).collect(1, &()).unwrap().remove(0);
-        source.split = Split::Test;
         let sample = sample(source);
         assert_eq!(sample.sensor_coords.len(), 65 * 65);
         assert_eq!(sample.sensor_coords, *sample.query_coords);

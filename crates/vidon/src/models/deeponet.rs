@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Channel, Rows, Sample, krige};
-use crate::domain::{BoxDomain, product};
+use crate::data::{Channel, Rows, Sample, domain_of, krige};
+use crate::domain::product;
 use crate::error::{Error, Result};
 use crate::models::inputs::Inputs;
 use crate::models::mlp::{Activation, Mlp};
@@ -75,13 +75,8 @@ impl DeepOnet {
         let places = match &self.krige {
             None => samples[0].sensor_coords.clone(),
             Some(grid) => {
-                let ends = |k: usize| {
-                    coords
-                        .iter()
-                        .map(move |c| c.range.map_or(f64::NAN, |r| r[k]))
-                };
-                let domain = BoxDomain::new(ends(0).collect(), ends(1).collect())?;
-                Rows::from_f64(coords.len(), &product(&domain.axes(grid)))
+                let axes = domain_of(coords)?.axes(grid);
+                Rows::from_f64(coords.len(), &product(&axes))
             }
         };
         self.check_count(places.len())?;

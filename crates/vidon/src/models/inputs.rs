@@ -1,5 +1,7 @@
 //! A batch as tensors: what every model takes.
 
+use std::sync::Arc;
+
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 use crate::data::{Batch, Rows};
@@ -7,7 +9,7 @@ use crate::data::{Batch, Rows};
 /// Which rows of a matrix belong to which sample.
 #[derive(Clone)]
 pub struct Sets {
-    offsets: Vec<usize>,
+    offsets: Arc<Vec<usize>>,
     /// The sample of every row.
     owners: Tensor<1, Int>,
 }
@@ -21,7 +23,10 @@ impl Sets {
             .collect();
         let count = owners.len();
         let owners = Tensor::from_data(TensorData::new(owners, [count]), device);
-        Self { offsets, owners }
+        Self {
+            offsets: Arc::new(offsets),
+            owners,
+        }
     }
 
     /// Number of sets.
@@ -29,7 +34,7 @@ impl Sets {
         self.offsets.len() - 1
     }
 
-    pub fn offsets(&self) -> &[usize] {
+    pub fn offsets(&self) -> &Arc<Vec<usize>> {
         &self.offsets
     }
 

@@ -3,8 +3,11 @@
 //! The paper's start: in the first and the last layer weights and biases uniform in ±1/√fan_in; between them
 //! weights Xavier-normal, biases as before. Weights are stored as `[out, in]`, as PyTorch does.
 
+use std::sync::Arc;
+
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
+use vidon_kernels::Shape;
 
 use crate::models::params::{Init, Key, Params, Plan};
 
@@ -29,12 +32,23 @@ impl Activation {
     }
 }
 
+impl From<Activation> for vidon_kernels::Activation {
+    fn from(activation: Activation) -> Self {
+        match activation {
+            Activation::Tanh => Self::Tanh,
+            Activation::Gelu => Self::Gelu,
+            Activation::Relu => Self::Relu,
+            Activation::Identity => Self::Identity,
+        }
+    }
+}
+
 /// A perceptron; its numbers are in [`Params`].
 #[derive(Clone, Debug)]
 pub struct Mlp {
     layers: Vec<Linear>,
     activation: Activation,
-    widths: Vec<usize>,
+    shape: Arc<Shape>,
 }
 
 /// `x Wᵀ + b` over rows.
@@ -50,6 +64,11 @@ impl Linear {
             weight: plan.add(format!("{name}.weight"), &[fan_out, fan_in], weight),
             bias: plan.add(format!("{name}.bias"), &[fan_out], Init::FanIn(fan_in)),
         }
+    }
+
+    /// Weights, then biases.
+    pub fn flat(&self, params: &Params) -> [Tensor<1>; 2] {
+        [self.weight, self.bias].map(|key| params.tensors[key.place()].clone())
     }
 
     /// `[rows, in]` to `[rows, out]`
@@ -81,20 +100,45 @@ impl Mlp {
                 Linear::new(plan, &format!("{name}.{i}"), a, b, init)
             })
             .collect();
+        let shape = Shape {
+            widths,
+            hidden: activation.into(),
+            last: vidon_kernels::Activation::Identity,
+        };
         Self {
             layers,
             activation,
-            widths,
+            shape: Arc::new(shape),
         }
     }
 
     /// `[rows, in]` to `[rows, out]`
     pub fn forward(&self, params: &Params, rows: Tensor<2>) -> Tensor<2> {
+        if vidon_kernels::fused(&rows) {
+            let weights = Tensor::cat(self.flat(params).collect(), 0);
+            return vidon_kernels::mlp(&self.shape, rows, weights);
+        }
+        self.forward_composed(params, rows)
+    }
+
+    /// The same from ordinary operations, for every device.
+    pub(crate) fn forward_composed(&self, params: &Params, rows: Tensor<2>) -> Tensor<2> {
         let (last, hidden) = self.layers.split_last().expect("at least one layer");
         let x = hidden.iter().fold(rows, |x, layer| {
             self.activation.apply(layer.forward(params, x))
         });
         last.forward(params, x)
+    }
+
+    /// Weights and biases in the order of the kernels, layer by layer.
+    pub(crate) fn flat<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Tensor<1>> + 'a {
+        self.layers.iter().flat_map(|layer| layer.flat(params))
+    }
+
+    /// The layers before the last, and the last.
+    pub(crate) fn split_last(&self) -> (&[Linear], &Linear) {
+        let (last, hidden) = self.layers.split_last().expect("at least one layer");
+        (hidden, last)
     }
 
     /// Number of layers with weights.
@@ -104,11 +148,11 @@ impl Mlp {
 
     /// The widest hidden or output layer.
     pub fn width(&self) -> usize {
-        self.widths[1..].iter().copied().max().unwrap_or(0)
+        self.shape.widths[1..].iter().copied().max().unwrap_or(0)
     }
 
     /// Number of weights and biases.
     pub fn size(&self) -> usize {
-        self.widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum()
+        self.shape.numbers()
     }
 }

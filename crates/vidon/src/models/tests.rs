@@ -172,6 +172,41 @@ fn predict(model: &Model, entries: &[Entry], batch: &Batch) -> Vec<f32> {
     )
 }
 
+/// In single precision on the CPU the fused kernels are at work, in double precision the composition from ordinary operations: values and gradients
+/// agree.
+#[test]
+fn fused_and_composed_are_the_same() {
+    for (config, dims, batch) in zoo() {
+        let (model, mut entries) = Model::new(&config, dims, 1).unwrap();
+        for entry in entries.iter_mut().filter(|e| !e.trained) {
+            let mut rng = stream(0, "fixed", 0);
+            let values = entry.values.iter_mut();
+            values.for_each(|v| *v = rng.random_range(-1.0..1.0));
+        }
+        let device = Device::flex().autodiff();
+        let run = |dtype: DType| {
+            let params = Params::new(&entries, &device, dtype);
+            let out = model
+                .forward(&params, &Inputs::new(&batch, &device, dtype))
+                .unwrap();
+            let targets = rows_tensor(&batch.targets, &device, dtype);
+            let apart = out.clone() - targets;
+            let mut gradients = (apart.clone() * apart).sum().backward();
+            let grads = params.tensors.iter().map(|p| {
+                p.grad_remove(&mut gradients)
+                    .map(to_vec)
+                    .unwrap_or_default()
+            });
+            (to_vec(out), grads.collect::<Vec<_>>())
+        };
+        let (single, double) = (run(DType::F32), run(DType::F64));
+        assert!(apart(&single.0, &double.0) < 1e-5, "{}", model.name());
+        let all = |g: &[Vec<f32>]| g.concat();
+        let difference = apart(&all(&single.1), &all(&double.1));
+        assert!(difference < 2e-5, "{}: {difference}", model.name());
+    }
+}
+
 /// Gradients against central differences, all in double precision.
 #[test]
 fn gradients_are_those_of_finite_differences() {

@@ -154,6 +154,9 @@ impl Trunk {
     }
 
     fn contract_ragged(&self, beta: Tensor<2>, tau: Tensor<2>, queries: &Sets) -> Tensor<2> {
+        if vidon_kernels::fused(&tau) {
+            return vidon_kernels::contract(queries.offsets(), self.outputs, beta, tau);
+        }
         let [rows, _] = tau.dims();
         let tau = tau.reshape([rows, self.outputs, self.p + 1]);
         let beta = queries.spread(beta).reshape([rows, 1, self.p]);

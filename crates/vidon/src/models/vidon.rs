@@ -6,8 +6,11 @@
 //! Any number of sensors m ≥ 1, anywhere, in any order; cost O(m). With `encoding = product` ψ_j is the
 //! product Ψ_c(x_j) ⊙ Ψ_v(u(x_j)); with `positional = fourier` Ψ_c sees fixed Fourier features of x_j.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use vidon_kernels::Heads;
 
 use crate::models::basis::{FourierBasis, Frame};
 use crate::models::inputs::Inputs;
@@ -99,6 +102,8 @@ pub struct Vidon {
     combine: Mlp,
     trunk: Trunk,
     d_enc: usize,
+    /// For the fused kernels, where the heads have hidden layers.
+    fused_heads: Option<Arc<Heads>>,
 }
 
 impl Vidon {
@@ -148,6 +153,15 @@ impl Vidon {
             config.p,
             dims.targets,
         );
+        let fused_heads = (!config.head_hidden.is_empty()).then(|| {
+            Arc::new(Heads {
+                count: config.heads,
+                inputs: d_enc,
+                hidden: config.head_hidden.clone(),
+                activation: tanh.into(),
+                scale: 1.0 / (d_enc as f32).sqrt(),
+            })
+        });
         Self {
             encoding: config.encoding,
             features,
@@ -157,20 +171,58 @@ impl Vidon {
             combine,
             trunk,
             d_enc,
+            fused_heads,
         }
     }
 
     /// β, `[samples, p]`.
     pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
         let psi = self.encode(params, inputs);
+        let pooled = match &self.fused_heads {
+            Some(heads) if vidon_kernels::fused(&psi) => {
+                self.pool_fused(heads, params, psi, inputs)
+            }
+            _ => self.pool(params, psi, inputs),
+        };
+        self.combine.forward(params, pooled)
+    }
+
+    /// ν of all heads, `[samples, heads·outputs]`, in one fused operation up to the linear output layers, which are applied once a sample: the
+    /// weights of a sample's sensors sum up to one.
+    fn pool_fused(
+        &self,
+        heads: &Arc<Heads>,
+        params: &Params,
+        psi: Tensor<2>,
+        inputs: &Inputs,
+    ) -> Tensor<2> {
+        let weights = self.heads.iter().flat_map(|(weight, value)| {
+            let hidden = value
+                .split_last()
+                .0
+                .iter()
+                .flat_map(|layer| layer.flat(params));
+            weight.flat(params).chain(hidden)
+        });
+        let weights = Tensor::cat(weights.collect(), 0);
+        let pooled = vidon_kernels::pool(heads, inputs.sensors.offsets(), psi, weights);
+        let width = heads.outputs();
+        let outputs = self.heads.iter().enumerate().map(|(h, (_, value))| {
+            let own = pooled.clone().narrow(1, h * width, width);
+            value.split_last().1.forward(params, own)
+        });
+        Tensor::cat(outputs.collect(), 1)
+    }
+
+    /// The same from ordinary operations.
+    fn pool(&self, params: &Params, psi: Tensor<2>, inputs: &Inputs) -> Tensor<2> {
         let pooled = self.heads.iter().map(|(weight, value)| {
             let shares = self.shares(params, weight, psi.clone(), inputs);
             inputs
                 .sensors
                 .sum(shares * value.forward(params, psi.clone()))
         });
-        self.combine
-            .forward(params, Tensor::cat(pooled.collect(), 1))
+        Tensor::cat(pooled.collect(), 1)
     }
 
     /// The weights ω_j of every head, `[sensors, heads]`: what the network looks at.

@@ -6,9 +6,11 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::{Entry, Params, to_vec};
+use crate::files::write_file;
+use crate::models::{Entry, ModelConfig, Params, to_vec};
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::optimiser::{Moments, plain};
+use crate::train::recipe::DataRecipe;
 
 /// Its file in the folder of a run.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -21,6 +23,23 @@ pub struct Best {
     pub error: f64,
 }
 
+/// Beside the best weights: which they are. They may be newer than the checkpoint.
+const BEST_NOTE: &str = "best.json";
+
+impl Best {
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        let json = serde_json::to_string(self).expect("plain JSON");
+        write_file(&folder.join(BEST_NOTE), |out| {
+            out.write_all(json.as_bytes())
+        })
+    }
+
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(folder.join(BEST_NOTE)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+}
+
 /// What changes from step to step.
 pub(crate) struct State {
     pub params: Params,
@@ -28,6 +47,20 @@ pub(crate) struct State {
     /// The running mean of the parameters.
     pub mean: Option<Vec<Tensor<1>>>,
     pub progress: Progress,
+}
+
+/// What a checkpoint belongs to; with anything else it is no longer the same training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    pub model: ModelConfig,
+    pub data: DataRecipe,
+    pub seed: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    progress: Progress,
+    subject: Subject,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +84,7 @@ impl State {
     }
 
     /// Saves it, unless a parameter is not finite; says whether it did.
-    pub fn save(&self, entries: &[Entry], folder: &Path) -> Result<bool> {
+    pub fn save(&self, entries: &[Entry], subject: &Subject, folder: &Path) -> Result<bool> {
         let groups = self.groups();
         let mut numbers: Vec<(String, &[usize], Vec<f32>)> = Vec::new();
         for (group, tensors) in GROUPS.iter().zip(&groups) {
@@ -67,7 +100,11 @@ impl State {
             .iter()
             .map(|(name, shape, values)| (name.clone(), *shape, &values[..]))
             .collect();
-        let json = serde_json::to_string(&self.progress).expect("plain JSON");
+        let header = Header {
+            progress: self.progress,
+            subject: subject.clone(),
+        };
+        let json = serde_json::to_string(&header).expect("plain JSON");
         write_tensors(&folder.join(CHECKPOINT), json, &named)?;
         Ok(true)
     }
@@ -77,12 +114,19 @@ impl State {
         entries: &[Entry],
         device: &Device,
         with_mean: bool,
+        subject: &Subject,
         folder: &Path,
     ) -> Result<Self> {
         let path = folder.join(CHECKPOINT);
         let file = TensorFile::read(&path)?;
-        let progress = serde_json::from_str(&file.json)
+        let header: Header = serde_json::from_str(&file.json)
             .map_err(|e| Error::data(&path, format!("cannot be read: {e}")))?;
+        if header.subject != *subject {
+            return Err(Error::data(
+                &path,
+                "was made with another model, data or seed than the recipe beside it has; put the recipe back, or begin a new training",
+            ));
+        }
         let read = |group: &str| -> Result<Vec<Entry>> {
             let entry = |e: &Entry| -> Result<Entry> {
                 let values = file.get(&format!("{group}/{}", e.name), &e.shape)?;
@@ -108,17 +152,20 @@ impl State {
                 second: tensors(GROUPS[2])?,
             },
             mean: with_mean.then(|| tensors(GROUPS[3])).transpose()?,
-            progress,
+            progress: header.progress,
         })
     }
 
     /// Moves the running mean of the parameters.
-    pub fn average(&mut self, decay: f64) {
+    pub fn average(&mut self, entries: &[Entry], decay: f64) {
         // Early on, when the mean remembers little, it follows faster.
         let steps = self.progress.step as f64;
         let decay = decay.min((1.0 + steps) / (10.0 + steps));
-        for (mean, param) in self.mean.iter_mut().flatten().zip(&self.params.tensors) {
-            *mean = mean.clone() * decay + plain(param) * (1.0 - decay);
+        let means = self.mean.iter_mut().flatten();
+        for ((mean, param), entry) in means.zip(&self.params.tensors).zip(entries) {
+            if entry.trained {
+                *mean = mean.clone() * decay + plain(param) * (1.0 - decay);
+            }
         }
     }
 

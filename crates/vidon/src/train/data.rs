@@ -42,11 +42,7 @@ impl Data {
         )?;
         let mut val = match &val_source {
             Some(source) => {
-                if source.meta()?.widths() != meta.widths() {
-                    return Err(Error::Setting(
-                        "[data]: train and val have different widths".into(),
-                    ));
-                }
+                meta.check_same_channels(&source.meta()?)?;
                 source.collect(count(recipe.data.val_samples, source, "val")?, watch)?
             }
             None => {

@@ -7,8 +7,10 @@ use crate::error::Result;
 use crate::models::{Inputs, Model, Params, Sets, rows_tensor};
 use crate::train::recipe::Loss;
 
-/// Keeps the root of a vanishing error differentiable.
-const TINY: f64 = 1e-20;
+/// Keeps the root of a vanishing relative error differentiable.
+const TINY: f64 = 1e-12;
+/// Norms are at least this share of the spread of all targets.
+const LEAST: f64 = 1e-6;
 
 /// The loss of a batch in physical units; the network sees it normalised.
 pub(crate) fn loss(
@@ -27,16 +29,7 @@ pub(crate) fn loss(
             .collect(),
     };
     let width = batch.targets.width();
-    let norms = offsets.windows(2).map(|w| {
-        let values = &batch.targets.data()[w[0] * width..w[1] * width];
-        let square: f64 = values.iter().map(|v| (*v as f64).powi(2)).sum();
-        if square > 0.0 {
-            square.sqrt() as f32
-        } else {
-            1.0
-        }
-    });
-    let norms: Vec<f32> = norms.collect();
+    let truth = batch.targets.clone();
     let mut spans = vec![1.0; width];
     if let Some(scaling) = normalisation {
         scaling.sensor_values.apply(&mut batch.sensor_values);
@@ -49,11 +42,22 @@ pub(crate) fn loss(
     Ok(match kind {
         Loss::Mse => (apart.clone() * apart).mean(),
         Loss::RelativeL2 => {
-            let spans = Tensor::<2>::from_data(TensorData::new(spans, [1, width]), device);
-            let norms = Tensor::<2>::from_data(TensorData::new(norms, [samples, 1]), device);
-            let apart = apart * spans;
+            // What an error counts: relative to the norm of its sample's targets, in physical units.
+            let mut factors = Vec::with_capacity(truth.data().len());
+            for w in offsets.windows(2) {
+                let values = &truth.data()[w[0] * width..w[1] * width];
+                let square: f64 = values.iter().map(|v| (*v as f64).powi(2)).sum();
+                let largest = spans.iter().copied().fold(0.0, f32::max) as f64;
+                let least = LEAST * largest * (values.len() as f64).sqrt();
+                let norm = square.sqrt().max(least);
+                let row = spans.iter().map(|s| (*s as f64 / norm) as f32);
+                factors.extend(std::iter::repeat_n(row, w[1] - w[0]).flatten());
+            }
+            let shape = [truth.len(), width];
+            let factors = Tensor::<2>::from_data(TensorData::new(factors, shape), device);
+            let apart = apart * factors;
             let squares = Sets::new(offsets, device).sum(apart.clone() * apart);
-            ((squares.sum_dim(1) + TINY).sqrt() / norms).mean()
+            (squares.sum_dim(1) + TINY).sqrt().mean()
         }
     })
 }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,7 @@ impl Metrics {
         })?;
         let events = folder.join(EVENTS);
         write_file(&events, |out| {
-            write_header(out, records.first().map_or(0.0, |r| r.time))?;
+            write_header(out, records.first().map_or_else(now, |r| r.time))?;
             records
                 .iter()
                 .try_for_each(|r| write_scalars(out, r.time, r.step, &r.scalars()))
@@ -115,6 +116,12 @@ impl Metrics {
             .and_then(|()| file.write_all(&bytes))
             .map_err(Error::io("write", path))
     }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |t| t.as_secs_f64())
 }
 
 fn line(record: &Record) -> String {

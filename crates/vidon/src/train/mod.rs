@@ -30,7 +30,7 @@ pub use schedule::Schedule;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
 use rand::seq::SliceRandom;
@@ -38,18 +38,19 @@ use rand::seq::SliceRandom;
 use crate::data::{Batch, Sample, Subset, Watch};
 use crate::error::{Error, Result};
 use crate::eval::block_errors;
-use crate::files::write_file;
+use crate::files::{remove_parts, write_file};
 use crate::models::{Entry, Model, Weights, to_vec};
 use crate::predict::{BEST, Predictor};
 use crate::rng::stream;
-use crate::train::checkpoint::{CHECKPOINT, State};
+use crate::train::checkpoint::{State, Subject};
 use crate::train::data::Data;
 use crate::train::loss::loss;
-use crate::train::metrics::Metrics;
+use crate::train::metrics::{Metrics, now};
 use crate::train::optimiser::{Step, clip};
 
 const RECIPE: &str = "recipe.toml";
 const LAST: &str = "last.safetensors";
+const LOCK: &str = ".lock";
 /// Time between checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 /// Steps between records.
@@ -59,7 +60,6 @@ const RECORD_EVERY: u64 = 10;
 #[derive(Clone, Debug)]
 pub struct Status {
     pub record: Record,
-    pub best: Option<Best>,
     /// How much is over, 0 to 1.
     pub share: f64,
     /// Seconds still to go, at the speed so far.
@@ -98,8 +98,8 @@ pub struct Outcome {
     pub step: u64,
     pub seconds: f64,
     pub best: Option<Best>,
-    /// The step of the checkpoint, if there is one.
-    pub checkpoint: Option<u64>,
+    /// The step of the checkpoint.
+    pub checkpoint: u64,
 }
 
 /// A training that has its data and can begin or go on.
@@ -113,6 +113,7 @@ pub struct Training {
     state: State,
     metrics: Metrics,
     device: Device,
+    subject: Subject,
     /// Keeps a second training out of the folder.
     _lock: File,
 }
@@ -120,34 +121,60 @@ pub struct Training {
 impl Training {
     /// A new training in `folder`, which must not hold one yet. `cache` keeps computed functions.
     pub fn begin(
-        mut recipe: Recipe,
+        recipe: Recipe,
         folder: &Path,
         cache: Option<&Path>,
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let path = folder.join(RECIPE);
-        if path.exists() {
+        let made = !folder.exists();
+        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        let lock = lock(folder)?;
+        if folder.join(RECIPE).exists() {
             return Err(Error::data(
                 folder,
                 "already holds a training; resume it, or choose another folder",
             ));
         }
+        let begun = Self::begin_locked(recipe, folder, cache, watch, lock);
+        if begun.is_err() && made {
+            // Nothing stays of a recipe that cannot run.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        begun
+    }
+
+    fn begin_locked(
+        mut recipe: Recipe,
+        folder: &Path,
+        cache: Option<&Path>,
+        watch: &dyn Watch,
+        lock: File,
+    ) -> Result<Self> {
         for file in [&mut recipe.data.train, &mut recipe.data.val]
             .into_iter()
             .flatten()
         {
             *file = std::path::absolute(&*file).map_err(Error::io("find", file))?;
         }
+        let text = |recipe: &Recipe| {
+            recipe
+                .to_toml()
+                .map_err(|e| Error::Setting(format!("the recipe cannot be written: {e}")))
+        };
+        text(&recipe)?;
         let data = Data::load(&recipe, cache, watch)?;
         recipe.model.fill_frames(&data.meta);
-        // Settings that do not fit are found before the folder is made.
-        let fitted = data.model(&recipe)?;
-        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-        write_file(&path, |out| out.write_all(recipe.to_toml().as_bytes()))?;
-        Self::put_together(recipe, folder, data, fitted, false)
+        let text = text(&recipe)?;
+        let training = Self::put_together(recipe, folder, data, None, lock)?;
+        let first = &training.data.val[..1];
+        block_errors(&Predictor::new(training.weights()), first)?;
+        training.save()?;
+        // Last, so that a folder with a recipe can be resumed.
+        write_file(&folder.join(RECIPE), |out| out.write_all(text.as_bytes()))?;
+        Ok(training)
     }
 
-    /// Goes on with the training in `folder`, with other limits where they are given.
+    /// Goes on with the training in `folder`, with other limits (in all, not from here) where they are given.
     pub fn resume(
         folder: &Path,
         steps: Option<u64>,
@@ -162,35 +189,65 @@ impl Training {
                 format!("holds no {RECIPE}: it is not the folder of a training"),
             ));
         }
+        let lock = lock(folder)?;
         let mut recipe = Recipe::read(&path)?;
         if steps.is_some() || budget.is_some() {
             (recipe.train.steps, recipe.train.budget) = (steps, budget);
             recipe.train.epochs = None;
-            write_file(&path, |out| out.write_all(recipe.to_toml().as_bytes()))?;
         }
+        let subject = subject(&recipe);
         let data = Data::load(&recipe, cache, watch)?;
-        let fitted = data.model(&recipe)?;
-        let checkpointed = folder.join(CHECKPOINT).exists();
-        Self::put_together(recipe, folder, data, fitted, checkpointed)
+        let training = Self::put_together(recipe, folder, data, Some(subject), lock)?;
+        let progress = training.state.progress;
+        let per_epoch = training.steps_per_epoch();
+        let new_limits = steps.is_some() || budget.is_some();
+        if new_limits
+            && training
+                .recipe
+                .train
+                .share(progress.step, per_epoch, progress.seconds)
+                >= 1.0
+        {
+            return Err(Error::Setting(format!(
+                "{} has had {} steps in {:.0} s already; steps and budget are those of the whole training",
+                folder.display(),
+                progress.step,
+                progress.seconds
+            )));
+        }
+        if new_limits {
+            let text = training.recipe.to_toml().expect("it was read from TOML");
+            write_file(&path, |out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(training)
     }
 
+    /// With the checkpoint of `resumed`, or from the start.
     fn put_together(
         recipe: Recipe,
         folder: &Path,
         mut data: Data,
-        (model, entries): (Model, Vec<Entry>),
-        checkpointed: bool,
+        resumed: Option<Subject>,
+        lock: File,
     ) -> Result<Self> {
-        let lock = lock(folder)?;
+        remove_parts(folder);
+        let (model, entries) = data.model(&recipe)?;
         data.prepare(&model, &entries)?;
         let device = Device::flex().autodiff();
         let with_mean = recipe.train.ema.is_some();
-        let state = match checkpointed {
-            true => State::load(&entries, &device, with_mean, folder)?,
-            false => State::new(&entries, &device, with_mean),
+        let mut state = match &resumed {
+            Some(subject) => State::load(&entries, &device, with_mean, subject, folder)?,
+            None => State::new(&entries, &device, with_mean),
         };
-        let metrics = Metrics::open(folder, checkpointed.then_some(state.progress.step))?;
+        if resumed.is_some()
+            && let Some(best) = Best::read(folder)
+            && state.progress.best.is_none_or(|b| best.error < b.error)
+        {
+            state.progress.best = Some(best);
+        }
+        let metrics = Metrics::open(folder, resumed.is_some().then_some(state.progress.step))?;
         Ok(Self {
+            subject: subject(&recipe),
             recipe,
             folder: folder.to_path_buf(),
             data,
@@ -201,10 +258,6 @@ impl Training {
             device,
             _lock: lock,
         })
-    }
-
-    pub fn recipe(&self) -> &Recipe {
-        &self.recipe
     }
 
     pub fn model(&self) -> &Model {
@@ -232,11 +285,10 @@ impl Training {
         let (step_before, before) = (self.step(), self.state.progress.seconds);
         let per_epoch = self.steps_per_epoch();
         let every = self.recipe.train.validate_every.unwrap_or(per_epoch);
-        let (mut saved, mut saved_step) =
-            (Instant::now(), (step_before > 0).then_some(step_before));
+        let (mut saved, mut saved_step) = (Instant::now(), step_before);
         let mut recorded = (Instant::now(), self.step());
-        let mut losses = Vec::new();
-        let stop = loop {
+        let (mut losses, mut samples) = (Vec::new(), 0);
+        let mut stop = loop {
             let step = self.step();
             let share = self
                 .recipe
@@ -251,9 +303,7 @@ impl Training {
                 step,
                 epoch: step as f64 / per_epoch as f64,
                 seconds,
-                time: SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .map_or(0.0, |t| t.as_secs_f64()),
+                time: now(),
                 rate: self.rate(),
                 loss: losses.last().copied(),
                 samples_per_second: None,
@@ -269,21 +319,24 @@ impl Training {
             }
             record.best_error = self.state.progress.best.map(|b| b.error);
             if due || step.is_multiple_of(RECORD_EVERY) && step > recorded.1 {
-                let samples = (step - recorded.1) as f64 * self.recipe.train.batch as f64;
-                if samples > 0.0 {
-                    record.samples_per_second = Some(samples / interval);
+                if samples > 0 {
+                    record.samples_per_second = Some(samples as f64 / interval);
                     record.loss = Some(losses.iter().sum::<f64>() / losses.len() as f64);
                 }
                 self.metrics.write(&record)?;
                 losses.clear();
+                samples = 0;
                 recorded = (Instant::now(), step);
             }
             let done = share - self.recipe.train.share(step_before, per_epoch, before);
-            let pace = started.elapsed().as_secs_f64() / done.max(1e-9);
+            let pace = started.elapsed().as_secs_f64() / done.max(0.0);
             observer.status(&Status {
-                best: self.state.progress.best,
                 share,
-                eta: (1.0 - share) * pace,
+                eta: if share < 1.0 {
+                    (1.0 - share) * pace
+                } else {
+                    0.0
+                },
                 record,
             });
             if share >= 1.0 {
@@ -297,20 +350,25 @@ impl Training {
                 None => saved.elapsed() >= CHECKPOINT_EVERY,
             };
             if late {
-                if !self.state.save(&self.entries, &self.folder)? {
+                if !self.save()? {
                     break Stop::Diverged;
                 }
-                (saved, saved_step) = (Instant::now(), Some(step));
+                (saved, saved_step) = (Instant::now(), step);
             }
-            let loss = self.advance()?;
+            let (loss, seen) = self.advance()?;
+            samples += seen;
             if !loss.is_finite() {
                 break Stop::Diverged;
             }
             losses.push(loss);
         };
-        if stop != Stop::Diverged && self.state.save(&self.entries, &self.folder)? {
-            saved_step = Some(self.step());
-            self.weights().save(&self.folder.join(LAST))?;
+        if stop != Stop::Diverged {
+            if self.save()? {
+                saved_step = self.step();
+                self.weights().save(&self.folder.join(LAST))?;
+            } else {
+                stop = Stop::Diverged;
+            }
         }
         Ok(Outcome {
             stop,
@@ -349,20 +407,27 @@ impl Training {
         Batch::random(&samples, subset, &mut stream(train.seed, "step", step))
     }
 
-    /// One step; gives its loss, and changes nothing if that is not finite.
-    fn advance(&mut self) -> Result<f64> {
+    /// Writes the checkpoint, unless a number is not finite; says whether it did.
+    fn save(&self) -> Result<bool> {
+        self.state.save(&self.entries, &self.subject, &self.folder)
+    }
+
+    /// One step; gives its loss and number of samples, and changes nothing if the loss is not finite.
+    fn advance(&mut self) -> Result<(f64, usize)> {
         let train = &self.recipe.train;
+        let batch = self.batch();
+        let samples = batch.len();
         let value = loss(
             train.loss,
             &self.model,
             &self.state.params,
             self.data.normalisation.as_ref(),
-            self.batch(),
+            batch,
             &self.device,
         )?;
         let found = to_vec(value.clone())[0] as f64;
         if !found.is_finite() {
-            return Ok(found);
+            return Ok((found, samples));
         }
         let mut all = value.backward();
         let mut gradients: Vec<_> = self
@@ -386,9 +451,9 @@ impl Training {
         train.optimiser.update(params, moments, gradients, &step);
         self.state.progress.step += 1;
         if let Some(decay) = train.ema {
-            self.state.average(decay);
+            self.state.average(&self.entries, decay);
         }
-        Ok(found)
+        Ok((found, samples))
     }
 
     /// The mean relative L² error on the validation data; the best weights are kept. None if it is not finite.
@@ -401,11 +466,13 @@ impl Training {
             return Ok(None);
         }
         if self.state.progress.best.is_none_or(|b| error < b.error) {
-            self.state.progress.best = Some(Best {
+            let best = Best {
                 step: self.step(),
                 error,
-            });
+            };
             predictor.weights().save(&self.folder.join(BEST))?;
+            best.write(&self.folder)?;
+            self.state.progress.best = Some(best);
         }
         Ok(Some(error))
     }
@@ -420,10 +487,18 @@ impl Training {
     }
 }
 
+fn subject(recipe: &Recipe) -> Subject {
+    Subject {
+        model: recipe.model.clone(),
+        data: recipe.data.clone(),
+        seed: recipe.train.seed,
+    }
+}
+
 /// Keeps other trainings out of the folder for as long as the file is open.
 fn lock(folder: &Path) -> Result<File> {
-    let path = folder.join(RECIPE);
-    let file = File::open(&path).map_err(Error::io("open", &path))?;
+    let path = folder.join(LOCK);
+    let file = File::create(&path).map_err(Error::io("write", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::data(

@@ -26,7 +26,6 @@ pub(crate) fn plain(tensor: &Tensor<1>) -> Tensor<1> {
 }
 
 /// The running means of the gradient and of its square, one pair a parameter.
-#[derive(Clone)]
 pub(crate) struct Moments {
     pub first: Vec<Tensor<1>>,
     pub second: Vec<Tensor<1>>,

@@ -182,8 +182,9 @@ impl Recipe {
         }
     }
 
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a recipe is plain TOML")
+    /// Fails where a path is not Unicode.
+    pub fn to_toml(&self) -> std::result::Result<String, String> {
+        toml::to_string(self).map_err(|e| e.to_string())
     }
 }
 
@@ -281,7 +282,10 @@ mod tests {
     #[test]
     fn a_recipe_is_read_changed_and_written() {
         let recipe = Recipe::parse(SMALL, &[]).unwrap();
-        assert_eq!(Recipe::parse(&recipe.to_toml(), &[]).unwrap(), recipe);
+        assert_eq!(
+            Recipe::parse(&recipe.to_toml().unwrap(), &[]).unwrap(),
+            recipe
+        );
         let settings = [
             "train.rate=1e-2",
             "train.budget=30m",

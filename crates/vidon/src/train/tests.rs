@@ -5,6 +5,7 @@ use std::cell::Cell;
 use super::*;
 use crate::data::{Channel, DatasetWriter, Meta, Rows};
 use crate::models::{ModelName, Params, paper_config};
+use crate::train::checkpoint::CHECKPOINT;
 use burn::tensor::DType;
 use rand::RngExt;
 
@@ -109,15 +110,12 @@ fn numbers_that_are_not_finite_end_the_training_and_keep_the_checkpoint() {
         .unwrap()
         .run(&())
         .unwrap();
-    assert_eq!((good.stop, good.checkpoint), (Stop::Finished, Some(3)));
+    assert_eq!((good.stop, good.checkpoint), (Stop::Finished, 3));
     let before = std::fs::read(run.join(CHECKPOINT)).unwrap();
     let mut training = Training::resume(&run, Some(50), None, None, &()).unwrap();
     training.recipe.train.rate = f64::MAX;
     let outcome = training.run(&()).unwrap();
-    assert_eq!(
-        (outcome.stop, outcome.checkpoint),
-        (Stop::Diverged, Some(3))
-    );
+    assert_eq!((outcome.stop, outcome.checkpoint), (Stop::Diverged, 3));
     assert!(std::fs::read(run.join(CHECKPOINT)).unwrap() == before);
 }
 
@@ -130,12 +128,13 @@ fn folders_are_kept_apart_and_settings_that_do_not_fit_are_named() {
     let begin = |recipe: Recipe, run: &Path| Training::begin(recipe, run, None, &());
     let training = begin(recipe(&data, ""), &run).unwrap();
     let words = |r: Result<Training>| r.err().expect("an error").to_string();
-    assert!(words(begin(recipe(&data, ""), &run)).contains("already holds a training"));
+    assert!(words(begin(recipe(&data, ""), &run)).contains("another training is running"));
     assert!(
         words(Training::resume(&run, None, None, None, &()))
             .contains("another training is running")
     );
     drop(training);
+    assert!(words(begin(recipe(&data, ""), &run)).contains("already holds a training"));
     assert!(Training::resume(&run, None, None, None, &()).is_ok());
     assert!(
         words(Training::resume(folder.path(), None, None, None, &()))
@@ -164,6 +163,32 @@ fn folders_are_kept_apart_and_settings_that_do_not_fit_are_named() {
         !other.exists(),
         "nothing is made for a recipe that cannot run"
     );
+}
+
+/// What is not trained stays as it is, also in the running mean; a changed recipe or a lost checkpoint is noticed.
+#[test]
+fn fixed_numbers_stay_and_changed_recipes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[data]\nproblem = \"allen-cahn\"\nlayout = \"irregular\"\ntrain_samples = 12\nval_samples = 2\n[model]\nname = \"deeponet\"\nsensors = 676\nbranch_hidden = [4]\np = 3\ntrunk = { kind = \"pod\", functions = 9 }\n[train]\nbatch = 5\nqueries = 50\nvalidation_queries = 50\nsteps = 7\nema = 0.9\n";
+    let run = folder.path().join("run");
+    let training = Training::begin(Recipe::parse(text, &[]).unwrap(), &run, None, &()).unwrap();
+    let fixed = |entries: &[Entry]| -> Vec<Entry> {
+        entries.iter().filter(|e| !e.trained).cloned().collect()
+    };
+    let before = fixed(&training.entries);
+    assert_eq!(training.run(&()).unwrap().stop, Stop::Finished);
+    let last = Weights::load(&run.join(LAST)).unwrap();
+    assert_eq!((fixed(&last.entries), before.len()), (before.clone(), 2));
+    let again = |steps: u64| Training::resume(&run, Some(steps), None, None, &());
+    let words = |r: Result<Training>| r.err().expect("an error").to_string();
+    assert!(words(again(5)).contains("7 steps"));
+    let path = run.join(RECIPE);
+    let recipe = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, recipe.replace("p = 3", "p = 2")).unwrap();
+    assert!(words(again(9)).contains("another model, data or seed"));
+    std::fs::write(&path, recipe).unwrap();
+    std::fs::remove_file(run.join(CHECKPOINT)).unwrap();
+    assert!(words(again(9)).contains("checkpoint.safetensors"));
 }
 
 /// The relative loss is the mean relative L² error in physical units.

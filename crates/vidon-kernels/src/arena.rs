@@ -1,0 +1,131 @@
+//! Memory that is used again: a step's activations take up to a gigabyte, and asking the system for it anew costs more than many a kernel.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// Floats a block is a multiple of: a huge page for large ones, a cache line for small ones.
+const PAGE: usize = 1 << 19;
+const LINE: usize = 16;
+/// Blocks kept for later.
+const KEPT: usize = 64;
+
+static FREE: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+struct Block {
+    start: NonNull<f32>,
+    len: usize,
+}
+
+// A block is owned by one holder at a time.
+unsafe impl Send for Block {}
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn layout(len: usize) -> Layout {
+        let align = if len >= PAGE { 4 * PAGE } else { 4 * LINE };
+        Layout::from_size_align(4 * len, align).expect("a size that fits")
+    }
+
+    fn new(len: usize) -> Self {
+        let layout = Self::layout(len);
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<f32>());
+        let start = start.unwrap_or_else(|| handle_alloc_error(layout));
+        #[cfg(target_os = "linux")]
+        if len >= PAGE {
+            unsafe { libc::madvise(start.as_ptr().cast(), 4 * len, libc::MADV_HUGEPAGE) };
+        }
+        Self { start, len }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.len)) }
+    }
+}
+
+/// Floats with any content, aligned to cache lines; given back when dropped.
+pub(crate) struct Buffer {
+    block: Option<Block>,
+    len: usize,
+}
+
+impl Buffer {
+    pub fn take(len: usize) -> Self {
+        let unit = if len >= PAGE { PAGE } else { LINE };
+        let rounded = len.max(1).next_multiple_of(unit);
+        let mut free = FREE.lock().expect("no thread failed with it");
+        let fits = |b: &Block| b.len >= rounded && b.len <= 2 * rounded;
+        let best = (0..free.len())
+            .filter(|&i| fits(&free[i]))
+            .min_by_key(|&i| free[i].len);
+        let block = best.map(|i| free.swap_remove(i));
+        drop(free);
+        Self {
+            block: Some(block.unwrap_or_else(|| Block::new(rounded))),
+            len,
+        }
+    }
+
+    pub fn zeroed(len: usize) -> Self {
+        let mut buffer = Self::take(len);
+        buffer.fill(0.0);
+        buffer
+    }
+
+    pub fn ptr(&mut self) -> *mut f32 {
+        self.as_mut_ptr()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        let block = self.block.as_ref().expect("it is given back last");
+        unsafe { std::slice::from_raw_parts(block.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        let block = self.block.as_ref().expect("it is given back last");
+        unsafe { std::slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut free = FREE.lock().expect("no thread failed with it");
+        free.extend(self.block.take());
+        if free.len() > KEPT {
+            let smallest = (0..free.len()).min_by_key(|&i| free[i].len);
+            smallest.map(|i| free.swap_remove(i));
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Buffer({})", self.len)
+    }
+}
+
+/// A pointer that several threads may use, each on its own part.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared(*mut f32);
+
+unsafe impl Send for Shared {}
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub fn new(slice: &mut [f32]) -> Self {
+        Self(slice.as_mut_ptr())
+    }
+
+    pub unsafe fn at(self, offset: usize) -> *mut f32 {
+        unsafe { self.0.add(offset) }
+    }
+}

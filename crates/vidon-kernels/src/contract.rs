@@ -1,0 +1,92 @@
+//! What ends a DeepONet or VIDON when every sample has queries of its own: with β of the row's set and τ of the row,
+//!
+//!   v_c = τ_{0c} + Σ_k β_k τ_{kc}.
+//!
+//! Backward:   dτ_{0c} = g_c,   dτ_{kc} = g_c β_k,   dβ_k = Σ_rows Σ_c g_c τ_{kc}.
+
+use rayon::prelude::*;
+
+/// β `[sets, p]` and τ `[rows, outputs·(p + 1)]` to `[rows, outputs]`.
+pub(crate) fn contract_forward(
+    beta: &[f32],
+    tau: &[f32],
+    offsets: &[usize],
+    p: usize,
+    outputs: usize,
+) -> Vec<f32> {
+    let mut out = vec![0.0; offsets[offsets.len() - 1] * outputs];
+    by_set(&mut out, offsets, outputs, |set, values| {
+        let beta = &beta[set * p..(set + 1) * p];
+        let tau = &tau[offsets[set] * outputs * (p + 1)..];
+        for (value, tau) in values.iter_mut().zip(tau.chunks_exact(p + 1)) {
+            *value = tau[0] + dot(beta, &tau[1..]);
+        }
+    });
+    out
+}
+
+/// The gradients of β and τ.
+pub(crate) fn contract_backward(
+    beta: &[f32],
+    tau: &[f32],
+    offsets: &[usize],
+    p: usize,
+    outputs: usize,
+    d_out: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
+    let mut d_tau = vec![0.0; tau.len()];
+    let mut d_beta = vec![0.0; beta.len()];
+    let width = outputs * (p + 1);
+    let sums = crate::arena::Shared::new(&mut d_beta);
+    by_set(&mut d_tau, offsets, width, |set, d_tau| {
+        let beta = &beta[set * p..(set + 1) * p];
+        // Each set has its own part of dβ.
+        let d_beta = unsafe { std::slice::from_raw_parts_mut(sums.at(set * p), p) };
+        let tau = &tau[offsets[set] * width..];
+        let g = &d_out[offsets[set] * outputs..];
+        for ((d, tau), g) in d_tau
+            .chunks_exact_mut(p + 1)
+            .zip(tau.chunks_exact(p + 1))
+            .zip(g)
+        {
+            d[0] = *g;
+            for (d, b) in d[1..].iter_mut().zip(beta) {
+                *d = g * b;
+            }
+            for (s, t) in d_beta.iter_mut().zip(&tau[1..]) {
+                *s += g * t;
+            }
+        }
+    });
+    (d_beta, d_tau)
+}
+
+/// Runs `work` on the part of `all` (`width` a row) that belongs to each set.
+fn by_set(
+    all: &mut [f32],
+    offsets: &[usize],
+    width: usize,
+    work: impl Fn(usize, &mut [f32]) + Sync,
+) {
+    let mut rest = all;
+    let mut parts = Vec::with_capacity(offsets.len() - 1);
+    for w in offsets.windows(2) {
+        let (part, after) = rest.split_at_mut((w[1] - w[0]) * width);
+        parts.push(part);
+        rest = after;
+    }
+    parts
+        .into_par_iter()
+        .enumerate()
+        .for_each(|(set, part)| work(set, part));
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0f32; 16];
+    for (a, b) in a.chunks(16).zip(b.chunks(16)) {
+        for (s, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *s += a * b;
+        }
+    }
+    sums.iter().sum()
+}

@@ -1,0 +1,29 @@
+//! Fused CPU kernels for perceptrons over rows and sets, as a Burn backend extension.
+//!
+//! A training step of a VIDON is eight small perceptrons over a hundred thousand rows. Done layer by layer it is bound by memory; here a tile of 96
+//! rows goes through a whole perceptron while it stays in the cache. There is one algorithm, written once over a vector type and compiled for
+//! AVX-512, AVX2 with FMA, and any machine; which one runs is decided when the program does (the environment variable `VIDON_ISA` forces
+//! one). The same call gives the same bits on any number of threads.
+
+mod activation;
+mod arena;
+mod chunks;
+mod contract;
+mod isa;
+mod mlp;
+mod ops;
+mod peak;
+mod pool;
+mod rows;
+pub mod scalar;
+mod simd;
+
+pub use activation::Activation;
+pub use isa::Isa;
+pub use mlp::Shape;
+pub use ops::{contract, fused, mlp, pool, set_memory_limit};
+pub use peak::fma_peak;
+pub use pool::Heads;
+
+#[cfg(test)]
+mod tests;

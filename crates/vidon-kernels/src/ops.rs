@@ -1,0 +1,346 @@
+//! The kernels as operations on Burn tensors, with gradients.
+//!
+//! They run on the CPU device (`Device::flex()`) in single precision; [`fused`] tells. Elsewhere the caller composes the same from ordinary
+//! operations.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{DType, Device, Tensor, TensorData};
+
+use crate::arena::Buffer;
+use crate::contract::{contract_backward, contract_forward};
+use crate::isa::Isa;
+use crate::mlp::Shape;
+use crate::pool::{Heads, Kept, pool_backward, pool_forward};
+use crate::rows::{mlp_backward, mlp_forward};
+
+/// Bytes that activations kept for the way back may take; 0 until it is known.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Activations of an operation that would take more are worked out again on the way back.
+pub fn set_memory_limit(bytes: usize) {
+    LIMIT.store(bytes.max(1), Ordering::Relaxed);
+}
+
+/// Whether to keep so many floats.
+fn keep(floats: usize) -> bool {
+    let limit = match LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let found = available_memory() / 3;
+            set_memory_limit(found);
+            found
+        }
+        known => known,
+    };
+    4 * floats <= limit
+}
+
+/// What the system says is free, or 3 GiB where it does not say.
+fn available_memory() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
+    let kibibytes = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
+    kibibytes.map_or(3 << 30, |k| k << 10)
+}
+
+/// Whether the operations can be used on tensors like this one.
+pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
+    let device = tensor.device();
+    let cpu = device == Device::flex() || device == Device::flex().autodiff();
+    cpu && tensor.dtype() == DType::F32
+}
+
+/// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last layer has no activation.
+pub fn mlp(shape: &Arc<Shape>, rows: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
+    let call = MlpCall {
+        shape: shape.clone(),
+    };
+    let out = Dispatch::fused_mlp(rows.into_dispatch(), weights.into_dispatch(), call);
+    Tensor::from_dispatch(out)
+}
+
+/// The set branch: ψ `[rows, inputs]`, in sets that begin and end at `offsets`, and the weights of all heads to `[sets, heads·outputs]`.
+pub fn pool(
+    heads: &Arc<Heads>,
+    offsets: &Arc<Vec<usize>>,
+    psi: Tensor<2>,
+    weights: Tensor<1>,
+) -> Tensor<2> {
+    let call = PoolCall {
+        heads: heads.clone(),
+        offsets: offsets.clone(),
+    };
+    let out = Dispatch::fused_pool(psi.into_dispatch(), weights.into_dispatch(), call);
+    Tensor::from_dispatch(out)
+}
+
+/// β `[sets, p]` with τ `[rows, outputs·(p + 1)]` of each set's rows: `[rows, outputs]`.
+pub fn contract(
+    offsets: &Arc<Vec<usize>>,
+    outputs: usize,
+    beta: Tensor<2>,
+    tau: Tensor<2>,
+) -> Tensor<2> {
+    let call = ContractCall {
+        offsets: offsets.clone(),
+        outputs,
+    };
+    let out = Dispatch::fused_contract(beta.into_dispatch(), tau.into_dispatch(), call);
+    Tensor::from_dispatch(out)
+}
+
+/// What an operation needs besides tensors.
+#[derive(Clone, Debug)]
+pub struct MlpCall {
+    shape: Arc<Shape>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PoolCall {
+    heads: Arc<Heads>,
+    offsets: Arc<Vec<usize>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ContractCall {
+    offsets: Arc<Vec<usize>>,
+    outputs: usize,
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub trait FusedOps: Backend {
+    fn fused_mlp(
+        rows: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        call: MlpCall,
+    ) -> FloatTensor<Self>;
+
+    fn fused_pool(
+        psi: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        call: PoolCall,
+    ) -> FloatTensor<Self>;
+
+    fn fused_contract(
+        beta: FloatTensor<Self>,
+        tau: FloatTensor<Self>,
+        call: ContractCall,
+    ) -> FloatTensor<Self>;
+}
+
+type Raw = FloatTensor<Flex>;
+
+/// The numbers of a tensor; a contiguous one is not copied by `to_contiguous`.
+fn contiguous(tensor: &Raw) -> Raw {
+    tensor.to_contiguous()
+}
+
+fn numbers(tensor: &Raw) -> &[f32] {
+    tensor.as_slice::<f32>().expect("contiguous floats")
+}
+
+fn raw(values: Vec<f32>, rows: usize) -> Raw {
+    let width = values.len() / rows.max(1);
+    Raw::from_data(TensorData::new(values, [rows, width]))
+}
+
+fn flat(values: Vec<f32>) -> Raw {
+    let count = values.len();
+    Raw::from_data(TensorData::new(values, [count]))
+}
+
+impl FusedOps for Flex {
+    fn fused_mlp(rows: Raw, weights: Raw, call: MlpCall) -> Raw {
+        let (x, w) = (contiguous(&rows), contiguous(&weights));
+        let (x, w) = (numbers(&x), numbers(&w));
+        let (out, _) = mlp_forward(Isa::current(), &call.shape, x, w, false);
+        raw(out, x.len() / call.shape.inputs())
+    }
+
+    fn fused_pool(psi: Raw, weights: Raw, call: PoolCall) -> Raw {
+        let (x, w) = (contiguous(&psi), contiguous(&weights));
+        let (x, w) = (numbers(&x), numbers(&w));
+        let (heads, offsets) = (&call.heads, &call.offsets);
+        let (out, _) = pool_forward(Isa::current(), heads, x, offsets, w, false);
+        raw(out, offsets.len() - 1)
+    }
+
+    fn fused_contract(beta: Raw, tau: Raw, call: ContractCall) -> Raw {
+        let (b, t) = (contiguous(&beta), contiguous(&tau));
+        let (b, t) = (numbers(&b), numbers(&t));
+        let sets = call.offsets.len() - 1;
+        let out = contract_forward(b, t, &call.offsets, b.len() / sets, call.outputs);
+        raw(out, call.offsets[sets])
+    }
+}
+
+/// What goes from the way forward to the way back; taken out once.
+type Handed<T> = Arc<Mutex<Option<T>>>;
+
+fn hand<T>(value: T) -> Handed<T> {
+    Arc::new(Mutex::new(Some(value)))
+}
+
+fn take<T>(handed: &Handed<T>) -> Option<T> {
+    handed.lock().expect("no thread failed with it").take()
+}
+
+#[derive(Debug)]
+struct MlpBackward;
+
+impl Backward<Flex, 2> for MlpBackward {
+    type State = (MlpCall, Raw, Raw, Handed<Buffer>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (call, x, w, kept) = ops.state;
+        let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
+        let [rows, weights] = ops.parents;
+        let (d_weights, d_rows) = mlp_backward(
+            Isa::current(),
+            &call.shape,
+            numbers(&x),
+            numbers(&w),
+            take(&kept),
+            numbers(&d_out),
+            rows.is_some(),
+        );
+        if let (Some(node), Some(d)) = (rows, d_rows) {
+            let count = d.len() / call.shape.inputs();
+            grads.register::<Flex>(node.id, raw(d, count));
+        }
+        if let Some(node) = weights {
+            grads.register::<Flex>(node.id, flat(d_weights));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct PoolBackward;
+
+impl Backward<Flex, 2> for PoolBackward {
+    type State = (PoolCall, Raw, Raw, Handed<Kept>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (call, x, w, kept) = ops.state;
+        let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
+        let (heads, offsets) = (&call.heads, &call.offsets);
+        let (x, w) = (numbers(&x), numbers(&w));
+        let isa = Isa::current();
+        let kept = take(&kept).unwrap_or_else(|| pool_forward(isa, heads, x, offsets, w, false).1);
+        let (d_weights, d_psi) = pool_backward(isa, heads, x, offsets, w, kept, numbers(&d_out));
+        let [psi, weights] = ops.parents;
+        if let Some(node) = psi {
+            let rows = d_psi.len() / heads.inputs;
+            grads.register::<Flex>(node.id, raw(d_psi, rows));
+        }
+        if let Some(node) = weights {
+            grads.register::<Flex>(node.id, flat(d_weights));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct ContractBackward;
+
+impl Backward<Flex, 2> for ContractBackward {
+    type State = (ContractCall, Raw, Raw);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (call, b, t) = ops.state;
+        let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
+        let (b, t) = (numbers(&b), numbers(&t));
+        let sets = call.offsets.len() - 1;
+        let p = b.len() / sets;
+        let (d_beta, d_tau) =
+            contract_backward(b, t, &call.offsets, p, call.outputs, numbers(&d_out));
+        let [beta, tau] = ops.parents;
+        if let Some(node) = beta {
+            grads.register::<Flex>(node.id, raw(d_beta, sets));
+        }
+        if let Some(node) = tau {
+            grads.register::<Flex>(node.id, raw(d_tau, call.offsets[sets]));
+        }
+    }
+}
+
+impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
+    fn fused_mlp(
+        rows: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        call: MlpCall,
+    ) -> FloatTensor<Self> {
+        let nodes = [rows.node(), weights.node()];
+        let (x, w) = (
+            contiguous(&rows.primitive()),
+            contiguous(&weights.primitive()),
+        );
+        match MlpBackward.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (shape, count) = (&call.shape, numbers(&x).len() / call.shape.inputs());
+                let hidden: usize = shape.widths[1..].iter().sum();
+                let kept = keep(count * hidden);
+                let (out, kept) =
+                    mlp_forward(Isa::current(), shape, numbers(&x), numbers(&w), kept);
+                let kept = Arc::new(Mutex::new(kept));
+                prep.finish((call, x, w, kept), raw(out, count))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(Flex::fused_mlp(x, w, call)),
+        }
+    }
+
+    fn fused_pool(
+        psi: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        call: PoolCall,
+    ) -> FloatTensor<Self> {
+        let nodes = [psi.node(), weights.node()];
+        let (x, w) = (
+            contiguous(&psi.primitive()),
+            contiguous(&weights.primitive()),
+        );
+        match PoolBackward.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (heads, offsets) = (&call.heads, &call.offsets);
+                let rows = offsets[offsets.len() - 1];
+                let hidden: usize = heads.hidden.iter().sum();
+                let kept = keep(2 * heads.count * rows * hidden);
+                let (out, kept) = pool_forward(
+                    Isa::current(),
+                    heads,
+                    numbers(&x),
+                    offsets,
+                    numbers(&w),
+                    kept,
+                );
+                let sets = offsets.len() - 1;
+                prep.finish((call, x, w, hand(kept)), raw(out, sets))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(Flex::fused_pool(x, w, call)),
+        }
+    }
+
+    fn fused_contract(
+        beta: FloatTensor<Self>,
+        tau: FloatTensor<Self>,
+        call: ContractCall,
+    ) -> FloatTensor<Self> {
+        let nodes = [beta.node(), tau.node()];
+        let (b, t) = (contiguous(&beta.primitive()), contiguous(&tau.primitive()));
+        let out = Flex::fused_contract(b.clone(), t.clone(), call.clone());
+        match ContractBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish((call, b, t), out),
+            OpsKind::UnTracked(prep) => prep.finish(out),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The machine's limit: fused multiply-adds a second with everything in registers.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::isa::{Isa, dispatch};
+use crate::simd::Simd;
+
+/// Sums that run at once: more than latency times ports.
+const CHAINS: usize = 12;
+const STEPS: usize = 2_000_000;
+
+#[inline(always)]
+unsafe fn run_generic<S: Simd>(steps: usize, seed: f32, out: &mut f32) {
+    unsafe {
+        let mut sums = [S::splat(seed); CHAINS];
+        let (a, b) = (S::splat(0.999), S::splat(1e-3));
+        for _ in 0..steps {
+            for sum in &mut sums {
+                *sum = S::fma(*sum, a, b);
+            }
+        }
+        let mut numbers = [0.0; 16];
+        for sum in sums {
+            S::store(numbers.as_mut_ptr(), sum);
+            *out += numbers[0];
+        }
+    }
+}
+dispatch!(unsafe fn run = run_generic(steps: usize, seed: f32, out: &mut f32));
+
+/// Floating-point operations a second of all threads together (a fused multiply-add is two), the best of `tries`.
+pub fn fma_peak(isa: Isa, tries: usize) -> f64 {
+    let lanes = match isa {
+        Isa::Avx512 => 16,
+        _ => 8,
+    };
+    let threads = rayon::current_num_threads();
+    let operations = (2 * lanes * CHAINS * STEPS * threads) as f64;
+    let one = || {
+        let start = Instant::now();
+        let sums: Vec<f32> = (0..threads)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|i| {
+                let mut sum = 0.0;
+                unsafe { run(isa, STEPS, i as f32, &mut sum) };
+                sum
+            })
+            .collect();
+        std::hint::black_box(sums);
+        operations / start.elapsed().as_secs_f64()
+    };
+    (0..tries).map(|_| one()).fold(0.0, f64::max)
+}

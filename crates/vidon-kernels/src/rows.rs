@@ -1,0 +1,160 @@
+//! A perceptron over many rows, forward and backward.
+
+use rayon::prelude::*;
+
+use crate::arena::{Buffer, Shared};
+use crate::chunks::{add_up, chunks, rows_of};
+use crate::isa::Isa;
+use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride};
+
+/// Room behind a buffer for register blocks that reach over its end.
+pub(crate) const SLACK: usize = 64;
+
+/// Copies rows of `width` into a tile with padding; rows beyond the last are zero.
+pub(crate) fn load_tile(rows: &[f32], width: usize, tile: &mut [f32]) {
+    let padded = stride(width);
+    tile[..TILE * padded].fill(0.0);
+    for (to, from) in tile.chunks_exact_mut(padded).zip(rows.chunks_exact(width)) {
+        to[..width].copy_from_slice(from);
+    }
+}
+
+/// `[rows, in]` to `[rows, out]`. With `keep` the activations are returned too, for [`mlp_backward`].
+pub(crate) fn mlp_forward(
+    isa: Isa,
+    shape: &Shape,
+    x: &[f32],
+    weights: &[f32],
+    keep: bool,
+) -> (Vec<f32>, Option<Buffer>) {
+    let plan = Plan::new(shape, isa);
+    let mut packed = plan.pack(weights);
+    let packed = Shared::new(&mut packed);
+    let (width, outputs) = (shape.inputs(), shape.outputs());
+    let rows = x.len() / width;
+    let mut out = vec![0.0; rows * outputs];
+    let tiles = rows.div_ceil(TILE);
+    let mut kept = keep.then(|| Buffer::take(tiles * plan.kept + SLACK));
+    let all = kept.as_mut().map(|k| Shared::new(k));
+    let target = Shared::new(&mut out);
+    chunks(rows).into_par_iter().for_each(|chunk| {
+        let mut tile = Buffer::take(TILE * stride(width) + SLACK);
+        let mut own = Buffer::take(if keep { 0 } else { plan.kept } + SLACK);
+        let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
+        for t in chunk {
+            let range = rows_of(t, rows);
+            load_tile(&x[range.start * width..range.end * width], width, &mut tile);
+            unsafe {
+                let kept = match all {
+                    Some(all) => all.at(t * plan.kept),
+                    None => own.ptr(),
+                };
+                forward_tile(
+                    isa,
+                    &plan,
+                    packed.at(0),
+                    tile.ptr(),
+                    kept,
+                    result.ptr(),
+                    TILE,
+                );
+                for (i, row) in range.enumerate() {
+                    let from = result.ptr().add(i * stride(outputs));
+                    target
+                        .at(row * outputs)
+                        .copy_from_nonoverlapping(from, outputs);
+                }
+            }
+        }
+    });
+    (out, kept)
+}
+
+/// The gradients of the weights and, where wanted, of the rows. `kept` as [`mlp_forward`] gave it; worked out again where it was not kept.
+pub(crate) fn mlp_backward(
+    isa: Isa,
+    shape: &Shape,
+    x: &[f32],
+    weights: &[f32],
+    kept: Option<Buffer>,
+    d_out: &[f32],
+    want_dx: bool,
+) -> (Vec<f32>, Option<Vec<f32>>) {
+    let plan = Plan::new(shape, isa);
+    let mut packed = plan.pack(weights);
+    let packed = Shared::new(&mut packed);
+    let (width, outputs) = (shape.inputs(), shape.outputs());
+    let rows = x.len() / width;
+    let mut kept = kept;
+    let all = kept.as_mut().map(|k| Shared::new(k));
+    let mut dx = want_dx.then(|| vec![0.0; x.len()]);
+    let dx_target = dx.as_mut().map(|d| Shared::new(d));
+    let mut grads: Vec<Buffer> = chunks(rows)
+        .into_par_iter()
+        .map(|chunk| {
+            let mut grads = Buffer::zeroed(plan.grads + SLACK);
+            let mut tile = Buffer::take(TILE * stride(width) + SLACK);
+            let mut own = Buffer::take(if all.is_some() { 0 } else { plan.kept } + SLACK);
+            let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
+            let mut scratch = Buffer::take(plan.scratch() + SLACK);
+            let mut dx_tile = Buffer::take(TILE * stride(width) + SLACK);
+            for t in chunk {
+                let range = rows_of(t, rows);
+                load_tile(&x[range.start * width..range.end * width], width, &mut tile);
+                unsafe {
+                    let kept = match all {
+                        Some(all) => all.at(t * plan.kept),
+                        None => {
+                            let own = own.ptr();
+                            forward_tile(
+                                isa,
+                                &plan,
+                                packed.at(0),
+                                tile.ptr(),
+                                own,
+                                result.ptr(),
+                                TILE,
+                            );
+                            own
+                        }
+                    };
+                    load_tile(
+                        &d_out[range.start * outputs..range.end * outputs],
+                        outputs,
+                        &mut result,
+                    );
+                    let dx = if want_dx {
+                        dx_tile.ptr()
+                    } else {
+                        std::ptr::null_mut()
+                    };
+                    // The last layer has no activation, so its output is not asked for.
+                    backward_tile(
+                        isa,
+                        &plan,
+                        packed.at(0),
+                        tile.ptr(),
+                        kept,
+                        std::ptr::null(),
+                        result.ptr(),
+                        scratch.ptr(),
+                        grads.ptr(),
+                        dx,
+                        TILE,
+                    );
+                    if let Some(target) = dx_target {
+                        for (i, row) in range.enumerate() {
+                            let from = dx_tile.ptr().add(i * stride(width));
+                            target.at(row * width).copy_from_nonoverlapping(from, width);
+                        }
+                    }
+                }
+            }
+            grads
+        })
+        .collect();
+    add_up(&mut grads);
+    let mut flat = vec![0.0; plan.flat];
+    plan.unpack(&grads[0], &mut flat);
+    (flat, dx)
+}
