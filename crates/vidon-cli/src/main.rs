@@ -59,6 +59,7 @@ enum Command {
     Import(commands::import::Arguments),
     Inspect(commands::inspect::Arguments),
     Plot(commands::plot::Arguments),
+    Bench(commands::bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         .threads
         .map_or(Ok(()), |n| ui::set_threads(n as usize));
     let outcome = threads.and_then(|()| match arguments.command {
+        Command::Bench(a) => commands::bench::run(a, &ui),
         Command::Demo(a) => commands::demo::run(a, &ui),
         Command::Train(a) => commands::train::run(a, &ui),
         Command::Eval(a) => commands::eval::run(a, &ui),

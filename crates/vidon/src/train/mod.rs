@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::Device;
 use rand::seq::SliceRandom;
 
-use crate::data::{Batch, Sample, Subset, Watch};
+use crate::data::{Batch, Normalisation, Sample, Subset, Watch};
 use crate::error::{Error, Result};
 use crate::eval::block_errors;
 use crate::files::{remove_parts, write_file};
@@ -112,7 +112,6 @@ pub struct Training {
     entries: Vec<Entry>,
     state: State,
     metrics: Metrics,
-    device: Device,
     subject: Subject,
     /// Keeps a second training out of the folder.
     _lock: File,
@@ -255,7 +254,6 @@ impl Training {
             entries,
             state,
             metrics,
-            device,
             _lock: lock,
         })
     }
@@ -414,43 +412,15 @@ impl Training {
 
     /// One step; gives its loss and number of samples, and changes nothing if the loss is not finite.
     fn advance(&mut self) -> Result<(f64, usize)> {
-        let train = &self.recipe.train;
         let batch = self.batch();
         let samples = batch.len();
-        let value = loss(
-            train.loss,
-            &self.model,
-            &self.state.params,
-            self.data.normalisation.as_ref(),
-            batch,
-            &self.device,
-        )?;
-        let found = to_vec(value.clone())[0] as f64;
-        if !found.is_finite() {
-            return Ok((found, samples));
-        }
-        let mut all = value.backward();
-        let mut gradients: Vec<_> = self
-            .state
-            .params
-            .tensors
-            .iter()
-            .map(|p| p.grad_remove(&mut all))
-            .collect();
-        if let Some(limit) = train.clip {
-            clip(&mut gradients, limit);
-        }
-        let step = Step {
-            number: self.step() + 1,
-            rate: self.rate(),
-            decay: train.decay,
-        };
-        let State {
-            params, moments, ..
-        } = &mut self.state;
-        train.optimiser.update(params, moments, gradients, &step);
-        self.state.progress.step += 1;
-        if let Some(decay) = train.ema {
+        let rate = self.rate();
+        let scaling = self.data.normalisation.as_ref();
+        let train = &self.recipe.train;
+        let found = take_step(&mut self.state, train, &self.model, scaling, batch, rate)?;
+        if let Some(decay) = train.ema
+            && found.is_finite()
+        {
             self.state.average(&self.entries, decay);
         }
         Ok((found, samples))
@@ -493,6 +463,64 @@ fn subject(recipe: &Recipe) -> Subject {
         data: recipe.data.clone(),
         seed: recipe.train.seed,
     }
+}
+
+/// One step of the optimiser; gives the loss, and changes nothing if that is not finite.
+fn take_step(
+    state: &mut State,
+    train: &TrainRecipe,
+    model: &Model,
+    scaling: Option<&Normalisation>,
+    batch: Batch,
+    rate: f64,
+) -> Result<f64> {
+    let device = Device::flex().autodiff();
+    let value = loss(train.loss, model, &state.params, scaling, batch, &device)?;
+    let found = to_vec(value.clone())[0] as f64;
+    if !found.is_finite() {
+        return Ok(found);
+    }
+    let mut all = value.backward();
+    let params = state.params.tensors.iter();
+    let mut gradients: Vec<_> = params.map(|p| p.grad_remove(&mut all)).collect();
+    if let Some(limit) = train.clip {
+        clip(&mut gradients, limit);
+    }
+    let step = Step {
+        number: state.progress.step + 1,
+        rate,
+        decay: train.decay,
+    };
+    let State {
+        params, moments, ..
+    } = state;
+    train.optimiser.update(params, moments, gradients, &step);
+    state.progress.step += 1;
+    Ok(found)
+}
+
+/// The seconds that each of so many steps on all the samples takes, the making of the batch included.
+pub fn time_steps(
+    model: &Model,
+    entries: &[Entry],
+    samples: &[Sample],
+    train: &TrainRecipe,
+    steps: usize,
+) -> Result<Vec<f64>> {
+    let mut state = State::new(entries, &Device::flex().autodiff(), false);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let subset = Subset {
+        sensors: train.sensors,
+        queries: train.queries,
+    };
+    (0..steps)
+        .map(|k| {
+            let start = Instant::now();
+            let batch = Batch::random(&samples, subset, &mut stream(train.seed, "step", k as u64));
+            take_step(&mut state, train, model, None, batch, train.rate)?;
+            Ok(start.elapsed().as_secs_f64())
+        })
+        .collect()
 }
 
 /// Keeps other trainings out of the folder for as long as the file is open.

@@ -1,0 +1,331 @@
+//! `vidon bench`: how fast training and prediction are, beside the machine's limit.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value, json};
+use vidon::data::{Channel, Meta, ProblemSource, Rows, Sample, Source};
+use vidon::models::{
+    Dims, Model, ModelConfig, ModelName, VidonConfig, Weights, paper_config, time_set_branch,
+};
+use vidon::problems::{Boundary, ProblemName, Split};
+use vidon::rng::stream;
+use vidon::sensors::Layout;
+use vidon::train::{TrainRecipe, time_steps};
+use vidon::{Error, Predictor, Result};
+use vidon_kernels::{Isa, fma_peak};
+
+use crate::commands::cache::Cache;
+use crate::ui::{Ui, grouped, print};
+
+/// Measure the speed of training and prediction
+///
+/// First the machine's limit: fused multiply-adds a second with everything in registers. Then the networks at the paper's sizes: a training step (batch, forward, backward, Adam) and
+/// prediction. Best and median of several rounds. VIDON_ISA=portable|avx2|avx512 forces an instruction set. Nothing else should run meanwhile.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  vidon bench
+  vidon bench --only branch --rounds 20 --json
+  VIDON_ISA=avx2 vidon bench")]
+pub struct Arguments {
+    /// Rounds of every measurement
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+
+    /// Only measurements whose name contains this
+    #[arg(long, value_name = "WORD")]
+    only: Option<String>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    cache: Cache,
+}
+
+/// Samples of a training step.
+const BATCH: usize = 50;
+
+/// One measurement.
+struct Measured {
+    name: String,
+    seconds: Vec<f64>,
+    /// Floating-point operations, where they are counted, and sensors.
+    operations: Option<f64>,
+    sensors: usize,
+    memory: Option<usize>,
+}
+
+impl Measured {
+    fn best(&self) -> f64 {
+        self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn median(&self) -> f64 {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    }
+}
+
+pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let isa = Isa::wanted().map_err(Error::Setting)?;
+    let bench = Bench {
+        rounds: arguments.rounds as usize,
+        only: arguments.only.clone(),
+        cache: arguments.cache.folder()?,
+        ui,
+    };
+    let before = fma_peak(isa, 20);
+    let measured = bench.all()?;
+    let peak = before.max(fma_peak(isa, 20));
+    if arguments.json {
+        return print(&format!("{:#}", as_json(isa, peak, &measured)));
+    }
+    let mut lines = vec![
+        format!(
+            "{} on {} threads: {:.1} GFLOP/s fused multiply-add peak",
+            isa.name(),
+            rayon::current_num_threads(),
+            1e-9 * peak
+        ),
+        format!(
+            "{:<46} {:>10} {:>10} {:>9} {:>8} {:>12} {:>9}",
+            "", "best ms", "median ms", "GFLOP/s", "of peak", "sensors/s", "memory"
+        ),
+    ];
+    for m in &measured {
+        let rate = m.operations.map(|o| o / m.best());
+        lines.push(format!(
+            "{:<46} {:>10.2} {:>10.2} {:>9} {:>8} {:>12} {:>9}",
+            m.name,
+            1e3 * m.best(),
+            1e3 * m.median(),
+            rate.map_or(String::new(), |r| format!("{:.1}", 1e-9 * r)),
+            rate.map_or(String::new(), |r| format!("{:.0} %", 100.0 * r / peak)),
+            grouped((m.sensors as f64 / m.best()) as usize),
+            m.memory
+                .map_or(String::new(), |b| format!("{} MB", b >> 20)),
+        ));
+    }
+    print(&lines.join("\n"))
+}
+
+fn as_json(isa: Isa, peak: f64, measured: &[Measured]) -> Value {
+    let row = |m: &Measured| {
+        json!({
+            "name": m.name,
+            "best_ms": 1e3 * m.best(),
+            "median_ms": 1e3 * m.median(),
+            "gflops": m.operations.map(|o| 1e-9 * o / m.best()),
+            "share_of_peak": m.operations.map(|o| o / m.best() / peak),
+            "sensors_per_second": m.sensors as f64 / m.best(),
+            "memory_bytes": m.memory,
+        })
+    };
+    json!({
+        "isa": isa.name(),
+        "threads": rayon::current_num_threads(),
+        "fma_peak_gflops": 1e-9 * peak,
+        "measured": measured.iter().map(row).collect::<Vec<Value>>(),
+    })
+}
+
+struct Bench<'a> {
+    rounds: usize,
+    only: Option<String>,
+    cache: Option<std::path::PathBuf>,
+    ui: &'a Ui,
+}
+
+impl Bench<'_> {
+    fn all(&self) -> Result<Vec<Measured>> {
+        let mut found = Vec::new();
+        let heads = VidonConfig::default();
+        for (sets, rows) in [(BATCH, 1089), (BATCH, 2601), (1, 10_000), (1, 1_000_000)] {
+            let name = format!("set branch, {sets} × {rows} sensors");
+            let operations = (sets * rows) as f64 * branch_operations(&heads);
+            found.extend(self.measure(name, sets * rows, Some(operations), || {
+                time_set_branch(&heads, sets, rows, self.rounds + 1)
+            })?);
+        }
+        use Layout::{Random, Regular};
+        use ModelName::{DeepOnet, Fno, Vidon};
+        use ProblemName::{AllenCahn, Darcy, NavierStokes};
+        for (model, problem, layout, batch) in [
+            (Vidon, NavierStokes, Regular, BATCH),
+            (Vidon, NavierStokes, Random, BATCH),
+            (Vidon, Darcy, Regular, BATCH),
+            (Vidon, AllenCahn, Random, BATCH),
+            (DeepOnet, NavierStokes, Regular, BATCH),
+            (DeepOnet, Darcy, Regular, BATCH),
+            (Fno, NavierStokes, Regular, 20),
+            (Fno, Darcy, Regular, 20),
+        ] {
+            let boundary = (problem == Darcy).then_some(Boundary::Dirichlet);
+            let problem = problem.problem(boundary)?;
+            let config = paper_config(model, &*problem)?;
+            let (train, name) = match problem.name() {
+                // Its trunk on all queries would be most of the step.
+                "allen-cahn" => (Some(256), ", 256 queries"),
+                _ => (None, ""),
+            };
+            let label = match model {
+                Vidon => "VIDON",
+                DeepOnet => "DeepONet",
+                Fno => "FNO",
+            };
+            let name = format!(
+                "{label} step, {}, {layout}, batch {batch}{name}",
+                problem.name()
+            );
+            if !self.wanted(&name) {
+                continue;
+            }
+            let source = Source::Problem(ProblemSource {
+                problem,
+                layout,
+                split: Split::Train,
+                seed: 0,
+                sensor_seed: 0,
+                cache: self.cache.clone(),
+                sensors_on_grid: false,
+            });
+            let samples = source.collect(batch, &())?;
+            let meta = source.meta()?;
+            let (model, mut entries) = Model::new(&config, Dims::from(&meta), 0)?;
+            model.fit(&mut entries, &meta, &samples)?;
+            let train = TrainRecipe {
+                queries: train,
+                ..TrainRecipe::default()
+            };
+            let sensors = samples.iter().map(|s| s.sensor_coords.len()).sum();
+            found.extend(self.measure(name, sensors, None, || {
+                time_steps(&model, &entries, &samples, &train, self.rounds + 1)
+            })?);
+        }
+        for sensors in [1089, 10_000, 1_000_000] {
+            let name = format!("VIDON prediction, {sensors} sensors, 65 × 65");
+            let predictor = Predictor::new(plane_vidon()?);
+            let sample = random_sample(sensors);
+            found.extend(self.measure(name, sensors, None, || {
+                let one = || {
+                    let start = Instant::now();
+                    let queries = &sample.query_coords;
+                    predictor.predict(&sample.sensor_coords, &sample.sensor_values, queries)?;
+                    Ok(start.elapsed().as_secs_f64())
+                };
+                (0..=self.rounds).map(|_| one()).collect()
+            })?);
+        }
+        for sensors in [10_000, 1_000_000] {
+            let name = format!("VIDON step, one sample of {sensors} sensors");
+            let weights = plane_vidon()?;
+            let samples = [random_sample(sensors)];
+            let train = TrainRecipe {
+                queries: Some(1000),
+                ..TrainRecipe::default()
+            };
+            found.extend(self.measure(name, sensors, None, || {
+                time_steps(
+                    &weights.model,
+                    &weights.entries,
+                    &samples,
+                    &train,
+                    self.rounds + 1,
+                )
+            })?);
+        }
+        Ok(found)
+    }
+
+    fn wanted(&self, name: &str) -> bool {
+        self.only
+            .as_ref()
+            .is_none_or(|word| name.to_lowercase().contains(&word.to_lowercase()))
+    }
+
+    /// Runs a measurement; its first round warms up and is left out.
+    fn measure(
+        &self,
+        name: String,
+        sensors: usize,
+        operations: Option<f64>,
+        run: impl FnOnce() -> Result<Vec<f64>>,
+    ) -> Result<Option<Measured>> {
+        if !self.wanted(&name) {
+            return Ok(None);
+        }
+        self.ui.note(format!("measuring {name}"));
+        let mut seconds = run()?;
+        seconds.remove(0);
+        Ok(Some(Measured {
+            name,
+            seconds,
+            operations,
+            sensors,
+            memory: memory(),
+        }))
+    }
+}
+
+/// Operations of the heads for one sensor: forward, and twice that backward.
+fn branch_operations(config: &VidonConfig) -> f64 {
+    let heads = vidon_kernels::Heads {
+        count: config.heads,
+        inputs: config.d_enc,
+        hidden: config.head_hidden.clone(),
+        activation: vidon_kernels::Activation::Tanh,
+        scale: 1.0,
+    };
+    let both = heads.weight_shape().multiply_adds() + heads.value_shape().multiply_adds();
+    (3 * 2 * heads.count * both) as f64
+}
+
+/// The paper's VIDON in the plane.
+fn plane_vidon() -> Result<Weights> {
+    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
+    let meta = Meta::new(
+        "bench",
+        channels(&["x", "y"]),
+        channels(&["a"]),
+        channels(&["x", "y"]),
+        channels(&["u"]),
+    );
+    let config = ModelConfig::Vidon(VidonConfig::default());
+    let (model, entries) = Model::new(&config, Dims::from(&meta), 0)?;
+    Ok(Weights {
+        model,
+        entries,
+        meta,
+        normalisation: None,
+    })
+}
+
+/// Random sensors, and the grid of 65 × 65 points as queries.
+fn random_sample(sensors: usize) -> Sample {
+    use rand::RngExt;
+    let mut rng = stream(0, "bench", sensors as u64);
+    let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
+    let axis: Vec<f64> = (0..65).map(|i| i as f64 / 64.0).collect();
+    let queries = Rows::from_f64(2, &vidon::domain::product(&[axis.clone(), axis]));
+    Sample {
+        name: None,
+        sensor_coords: Rows::new(2, numbers(2 * sensors)),
+        sensor_values: Rows::new(1, numbers(sensors)),
+        targets: Rows::new(1, numbers(queries.len())),
+        query_coords: Arc::new(queries),
+    }
+}
+
+/// Bytes that the process has at most held since it began, where the system tells.
+fn memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
+    // From here on, the most of what follows.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    Some(kibibytes << 10)
+}
