@@ -33,7 +33,7 @@ fn error_falls(name: &str, problem: &str, layout: &str, train: &str) {
     let dir = folder();
     let dir = dir.path();
     let text = format!(
-        "[data]\nproblem = \"{problem}\"\nlayout = \"{layout}\"\ntrain_samples = 400\nval_samples = 16\n[model]\n{}[train]\nloss = \"relative-l2\"\nschedule = {{ kind = \"cosine\" }}\nbudget = \"80s\"\n{train}",
+        "[data]\nproblem = \"{problem}\"\nlayout = \"{layout}\"\ntrain_samples = 1000\nval_samples = 16\n[model]\n{}[train]\nloss = \"relative-l2\"\nschedule = {{ kind = \"cosine\" }}\nbudget = \"100s\"\n{train}",
         model(name, problem)
     );
     std::fs::write(dir.join("r.toml"), text).unwrap();

@@ -9,6 +9,7 @@ mod activation;
 mod arena;
 mod chunks;
 mod contract;
+mod fourier;
 mod isa;
 mod mlp;
 mod ops;
@@ -19,9 +20,10 @@ pub mod scalar;
 mod simd;
 
 pub use activation::Activation;
+pub use fourier::FourierLayer;
 pub use isa::Isa;
 pub use mlp::Shape;
-pub use ops::{contract, fused, mlp, pool, set_memory_limit};
+pub use ops::{contract, fourier_layer, fused, mlp, pool, set_memory_limit};
 pub use peak::fma_peak;
 pub use pool::Heads;
 

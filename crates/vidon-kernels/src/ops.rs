@@ -16,6 +16,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use crate::arena::Buffer;
 use crate::contract::{contract_backward, contract_forward};
+use crate::fourier::{FourierLayer, fourier_backward, fourier_forward};
 use crate::isa::Isa;
 use crate::mlp::Shape;
 use crate::pool::{Heads, Kept, pool_backward, pool_forward};
@@ -96,6 +97,12 @@ pub fn contract(
     Tensor::from_dispatch(out)
 }
 
+/// A layer of a Fourier neural operator: `[samples·n1·n2, C]` and its weights (see [`FourierLayer`]) to the same shape.
+pub fn fourier_layer(layer: FourierLayer, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
+    let out = Dispatch::fused_fourier(x.into_dispatch(), weights.into_dispatch(), layer);
+    Tensor::from_dispatch(out)
+}
+
 /// What an operation needs besides tensors.
 #[derive(Clone, Debug)]
 pub struct MlpCall {
@@ -132,6 +139,12 @@ pub trait FusedOps: Backend {
         beta: FloatTensor<Self>,
         tau: FloatTensor<Self>,
         call: ContractCall,
+    ) -> FloatTensor<Self>;
+
+    fn fused_fourier(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        layer: FourierLayer,
     ) -> FloatTensor<Self>;
 }
 
@@ -178,6 +191,38 @@ impl FusedOps for Flex {
         let sets = call.offsets.len() - 1;
         let out = contract_forward(b, t, &call.offsets, b.len() / sets, call.outputs);
         raw(out, call.offsets[sets])
+    }
+
+    fn fused_fourier(x: Raw, weights: Raw, layer: FourierLayer) -> Raw {
+        let (x, w) = (contiguous(&x), contiguous(&weights));
+        let (out, _) = fourier_forward(Isa::current(), &layer, numbers(&x), numbers(&w));
+        let count = out.len() / layer.channels;
+        raw(out, count)
+    }
+}
+
+#[derive(Debug)]
+struct FourierBackward;
+
+impl Backward<Flex, 2> for FourierBackward {
+    type State = (FourierLayer, Raw, Raw, Raw, Handed<crate::fourier::Kept>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (layer, x, w, out, kept) = ops.state;
+        let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
+        let (x, w) = (numbers(&x), numbers(&w));
+        let isa = Isa::current();
+        let kept = take(&kept).unwrap_or_else(|| fourier_forward(isa, &layer, x, w).1);
+        let (d_weights, d_x) =
+            fourier_backward(isa, &layer, x, w, kept, numbers(&out), numbers(&d_out));
+        let [rows, weights] = ops.parents;
+        if let Some(node) = rows {
+            let count = d_x.len() / layer.channels;
+            grads.register::<Flex>(node.id, raw(d_x, count));
+        }
+        if let Some(node) = weights {
+            grads.register::<Flex>(node.id, flat(d_weights));
+        }
     }
 }
 
@@ -340,6 +385,26 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             .stateful()
         {
             OpsKind::Tracked(prep) => prep.finish((call, b, t), out),
+            OpsKind::UnTracked(prep) => prep.finish(out),
+        }
+    }
+
+    fn fused_fourier(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        layer: FourierLayer,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weights.node()];
+        let (x, w) = (contiguous(&x.primitive()), contiguous(&weights.primitive()));
+        let (out, kept) = fourier_forward(Isa::current(), &layer, numbers(&x), numbers(&w));
+        let count = out.len() / layer.channels;
+        let out = raw(out, count);
+        match FourierBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish((layer, x, w, out.clone(), hand(kept)), out),
             OpsKind::UnTracked(prep) => prep.finish(out),
         }
     }

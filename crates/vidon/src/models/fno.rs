@@ -11,11 +11,12 @@ use std::f64::consts::TAU;
 
 use burn::tensor::{DType, Device, Tensor, TensorData, activation};
 use serde::{Deserialize, Serialize};
+use vidon_kernels::FourierLayer;
 
 use crate::error::{Error, Result};
 use crate::models::Dims;
 use crate::models::inputs::{Inputs, to_vec};
-use crate::models::mlp::Linear;
+use crate::models::mlp::{Activation, Linear, Mlp};
 use crate::models::params::{Init, Key, Params, Plan};
 
 /// All sizes of an FNO. The default is the paper's, without padding.
@@ -51,7 +52,7 @@ pub struct Fno {
     /// Spectral weights `[2, modes, modes, in, out, 2]` (rows 0..modes and −modes..0; real and imaginary part) and 1×1
     /// convolutions.
     layers: Vec<(Key, Linear)>,
-    project: [Linear; 2],
+    project: Mlp,
 }
 
 impl Fno {
@@ -78,10 +79,8 @@ impl Fno {
                 )
             })
             .collect();
-        let project = [
-            linear(plan, "project.0", width, hidden),
-            linear(plan, "project.1", hidden, dims.targets),
-        ];
+        let gelu = Activation::Gelu;
+        let project = Mlp::new(plan, "project", width, &[hidden], dims.targets, gelu);
         Self {
             config: config.clone(),
             lift,
@@ -112,6 +111,10 @@ impl Fno {
             .forward(params, seen)
             .reshape([samples, n1, n2, width]);
         let mut x = grow(grow(x, 1, m1), 2, m2);
+        if vidon_kernels::fused(&x) && width.is_multiple_of(16) {
+            let x = self.layers_fused(params, x);
+            return Ok(self.read_off(params, x, [n1, n2]));
+        }
         let waves = Waves::new(m1, m2, modes, &x.device(), x.dtype());
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
             let convolved = waves.convolve(x.clone(), params.get::<6>(*spectral));
@@ -124,12 +127,40 @@ impl Fno {
                 x = activation::gelu(x);
             }
         }
+        Ok(self.read_off(params, x, [n1, n2]))
+    }
+
+    /// All layers in fused operations.
+    fn layers_fused(&self, params: &Params, x: Tensor<4>) -> Tensor<4> {
+        let [samples, m1, m2, width] = x.dims();
+        let mut rows = x.reshape([samples * m1 * m2, width]);
+        for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
+            let layer = FourierLayer {
+                samples,
+                grid: [m1, m2],
+                channels: width,
+                modes: self.config.modes,
+                activation: match i + 1 < self.layers.len() {
+                    true => vidon_kernels::Activation::Gelu,
+                    false => vidon_kernels::Activation::Identity,
+                },
+            };
+            let [weight, bias] = pointwise.flat(params);
+            let spectral = params.tensors[spectral.place()].clone();
+            let weights = Tensor::cat(vec![spectral, weight, bias], 0);
+            rows = vidon_kernels::fourier_layer(layer, rows, weights);
+        }
+        rows.reshape([samples, m1, m2, width])
+    }
+
+    /// The two pointwise layers at the end, without the padding.
+    fn read_off(&self, params: &Params, x: Tensor<4>, [n1, n2]: [usize; 2]) -> Tensor<2> {
+        let [samples, _, _, width] = x.dims();
         let x = x
             .narrow(1, 0, n1)
             .narrow(2, 0, n2)
             .reshape([samples * n1 * n2, width]);
-        let hidden = activation::gelu(self.project[0].forward(params, x));
-        Ok(self.project[1].forward(params, hidden))
+        self.project.forward(params, x)
     }
 
     /// Points per axis of the grid on which all sensors and queries stand.

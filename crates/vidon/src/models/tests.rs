@@ -140,6 +140,11 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         hidden: 4,
         padding: 0.25,
     };
+    // Wide enough for the fused layers.
+    let wide = FnoConfig {
+        width: 16,
+        ..fno.clone()
+    };
     let grids = [grid_sample(&mut rng, 5, 6), grid_sample(&mut rng, 5, 6)];
     let plane = Dims {
         query_coords: 2,
@@ -158,6 +163,7 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         (ModelConfig::Vidon(product), DIMS, batch(&ragged)),
         (ModelConfig::DeepOnet(deeponet), DIMS, batch(&fixed)),
         (ModelConfig::Fno(fno), plane, batch(&grids)),
+        (ModelConfig::Fno(wide), plane, batch(&grids)),
         (ModelConfig::Vidon(pod), DIMS, batch(&ragged)),
     ]
 }
