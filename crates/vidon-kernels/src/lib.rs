@@ -23,7 +23,7 @@ pub use activation::Activation;
 pub use fourier::FourierLayer;
 pub use isa::Isa;
 pub use mlp::Shape;
-pub use ops::{contract, fourier_layer, fused, mlp, pool, set_memory_limit};
+pub use ops::{AdamStep, adam, contract, fourier_layer, fused, mlp, pool, set_memory_limit};
 pub use peak::fma_peak;
 pub use pool::Heads;
 

@@ -5,14 +5,18 @@
 //! Tiles are row-major, each row padded to a multiple of 16 floats; the padding of activations is zero. Weights are packed into panels of as many
 //! columns as a register block has. Everything is a sum of products with one broadcast factor and one vector factor.
 
+use rayon::prelude::*;
+
 use crate::activation::Activation;
-use crate::arena::Buffer;
+use crate::arena::{Buffer, Shared};
 use crate::isa::{Isa, dispatch};
 use crate::simd::Simd;
 
 /// Rows of a tile: a multiple of every register block's.
 pub(crate) const TILE: usize = 96;
 const PAD: usize = 16;
+/// A multiple of every register block's rows.
+const ROWS: usize = 6;
 
 /// Widths and activations of a perceptron.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +46,11 @@ impl Shape {
     pub fn outputs(&self) -> usize {
         self.widths[self.widths.len() - 1]
     }
+}
+
+/// Rows of a tile that are worked on, for so many real ones.
+pub(crate) fn worked(rows: usize) -> usize {
+    rows.next_multiple_of(ROWS)
 }
 
 /// Floats from one row of a tile to the next.
@@ -173,34 +182,44 @@ impl Plan {
     }
 
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
-        for layer in &self.layers {
+        let target = Shared::new(packed);
+        self.layers.par_iter().for_each(|layer| {
             let (inputs, outputs) = (layer.inputs, layer.outputs);
             let w = &weights[layer.flat..layer.flat + inputs * outputs];
+            let part = |at: usize, count: usize| unsafe {
+                // Every layer has parts of its own.
+                std::slice::from_raw_parts_mut(target.at(at), count)
+            };
             for (first, vectors) in panels(outputs, self.lanes, self.vectors) {
                 let width = vectors * self.lanes;
                 let used = width.min(outputs - first);
-                for k in 0..inputs {
-                    let at = layer.forward + first * inputs + k * width;
-                    for j in 0..used {
-                        packed[at + j] = w[(first + j) * inputs + k];
+                let panel = part(layer.forward + first * inputs, inputs * width);
+                if used < width {
+                    panel.fill(0.0);
+                }
+                for (j, row) in w[first * inputs..]
+                    .chunks_exact(inputs)
+                    .take(used)
+                    .enumerate()
+                {
+                    for (k, v) in row.iter().enumerate() {
+                        panel[k * width + j] = *v;
                     }
-                    packed[at + used..at + width].fill(0.0);
                 }
             }
             for (first, vectors) in panels(inputs, self.lanes, self.vectors) {
                 let width = vectors * self.lanes;
                 let used = width.min(inputs - first);
-                for n in 0..outputs {
-                    let at = layer.back + first * outputs + n * width;
-                    packed[at..at + used].copy_from_slice(&w[n * inputs + first..][..used]);
-                    packed[at + used..at + width].fill(0.0);
+                let panel = part(layer.back + first * outputs, outputs * width);
+                for (n, row) in panel.chunks_exact_mut(width).enumerate() {
+                    row[..used].copy_from_slice(&w[n * inputs + first..][..used]);
+                    row[used..].fill(0.0);
                 }
             }
-            let bias = &mut packed[layer.bias..];
-            let padded = outputs.next_multiple_of(self.lanes);
+            let bias = part(layer.bias, outputs.next_multiple_of(self.lanes));
             bias[..outputs].copy_from_slice(&weights[layer.flat + inputs * outputs..][..outputs]);
-            bias[outputs..padded].fill(0.0);
-        }
+            bias[outputs..].fill(0.0);
+        });
     }
 
     /// Packed gradients to the order of the weights.

@@ -13,14 +13,14 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use rayon::prelude::*;
 
-use crate::arena::Buffer;
 use crate::contract::{contract_backward, contract_forward};
 use crate::fourier::{FourierLayer, fourier_backward, fourier_forward};
 use crate::isa::Isa;
 use crate::mlp::Shape;
 use crate::pool::{Heads, Kept, pool_backward, pool_forward};
-use crate::rows::{mlp_backward, mlp_forward};
+use crate::rows::{MlpKept, mlp_backward, mlp_forward};
 
 /// Bytes that activations kept for the way back may take; 0 until it is known.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -103,6 +103,32 @@ pub fn fourier_layer(layer: FourierLayer, x: Tensor<2>, weights: Tensor<1>) -> T
     Tensor::from_dispatch(out)
 }
 
+/// Rates of a step of Adam.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamStep {
+    pub rate: f32,
+    /// Decay added to the gradient (Adam) and to the step (AdamW).
+    pub l2: f32,
+    pub decoupled: f32,
+    pub betas: [f32; 2],
+    pub epsilon: f32,
+    /// 1/(1 - β^step) of both means.
+    pub unbias: [f32; 2],
+}
+
+/// A step of Adam: the new weights, and the new means of the gradient and of its square.
+pub fn adam(
+    weights: Tensor<1>,
+    gradient: Tensor<1>,
+    first: Tensor<1>,
+    second: Tensor<1>,
+    step: AdamStep,
+) -> [Tensor<1>; 3] {
+    let [w, g, m, v] = [weights, gradient, first, second].map(|t| t.into_dispatch());
+    let (w, m, v) = Dispatch::fused_adam(w, g, m, v, step);
+    [w, m, v].map(Tensor::from_dispatch)
+}
+
 /// What an operation needs besides tensors.
 #[derive(Clone, Debug)]
 pub struct MlpCall {
@@ -146,6 +172,52 @@ pub trait FusedOps: Backend {
         weights: FloatTensor<Self>,
         layer: FourierLayer,
     ) -> FloatTensor<Self>;
+}
+
+/// Outside of differentiation.
+#[backend_extension(Flex)]
+pub trait FusedOptimiser: Backend {
+    fn fused_adam(
+        weights: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        step: AdamStep,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+impl FusedOptimiser for Flex {
+    fn fused_adam(
+        weights: Raw,
+        gradient: Raw,
+        first: Raw,
+        second: Raw,
+        step: AdamStep,
+    ) -> (Raw, Raw, Raw) {
+        let [w, g, m, v] = [weights, gradient, first, second].map(|t| contiguous(&t));
+        let (mut w, mut m, mut v) = (
+            numbers(&w).to_vec(),
+            numbers(&m).to_vec(),
+            numbers(&v).to_vec(),
+        );
+        let [b1, b2] = step.betas;
+        const BLOCK: usize = 1 << 14;
+        w.par_chunks_mut(BLOCK)
+            .zip(m.par_chunks_mut(BLOCK))
+            .zip(v.par_chunks_mut(BLOCK))
+            .zip(numbers(&g).par_chunks(BLOCK))
+            .for_each(|(((w, m), v), g)| {
+                for i in 0..w.len() {
+                    let g = g[i] + step.l2 * w[i];
+                    m[i] = b1 * m[i] + (1.0 - b1) * g;
+                    v[i] = b2 * v[i] + (1.0 - b2) * (g * g);
+                    let change =
+                        step.unbias[0] * m[i] / ((step.unbias[1] * v[i]).sqrt() + step.epsilon);
+                    w[i] -= step.rate * (change + step.decoupled * w[i]);
+                }
+            });
+        (flat(w), flat(m), flat(v))
+    }
 }
 
 type Raw = FloatTensor<Flex>;
@@ -241,18 +313,20 @@ fn take<T>(handed: &Handed<T>) -> Option<T> {
 struct MlpBackward;
 
 impl Backward<Flex, 2> for MlpBackward {
-    type State = (MlpCall, Raw, Raw, Handed<Buffer>);
+    type State = (MlpCall, Raw, Raw, Handed<MlpKept>);
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
         let (call, x, w, kept) = ops.state;
         let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
         let [rows, weights] = ops.parents;
+        let kept = take(&kept).unwrap_or_else(|| {
+            mlp_forward(Isa::current(), &call.shape, numbers(&x), numbers(&w), false).1
+        });
         let (d_weights, d_rows) = mlp_backward(
             Isa::current(),
             &call.shape,
             numbers(&x),
-            numbers(&w),
-            take(&kept),
+            kept,
             numbers(&d_out),
             rows.is_some(),
         );
@@ -279,7 +353,7 @@ impl Backward<Flex, 2> for PoolBackward {
         let (x, w) = (numbers(&x), numbers(&w));
         let isa = Isa::current();
         let kept = take(&kept).unwrap_or_else(|| pool_forward(isa, heads, x, offsets, w, false).1);
-        let (d_weights, d_psi) = pool_backward(isa, heads, x, offsets, w, kept, numbers(&d_out));
+        let (d_weights, d_psi) = pool_backward(isa, heads, x, offsets, kept, numbers(&d_out));
         let [psi, weights] = ops.parents;
         if let Some(node) = psi {
             let rows = d_psi.len() / heads.inputs;
@@ -333,8 +407,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
                 let kept = keep(count * hidden);
                 let (out, kept) =
                     mlp_forward(Isa::current(), shape, numbers(&x), numbers(&w), kept);
-                let kept = Arc::new(Mutex::new(kept));
-                prep.finish((call, x, w, kept), raw(out, count))
+                prep.finish((call, x, w, hand(kept)), raw(out, count))
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::fused_mlp(x, w, call)),
         }

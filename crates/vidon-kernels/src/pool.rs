@@ -63,6 +63,7 @@ pub(crate) struct Kept {
     shares: Buffer,
     /// Activations, chunk after chunk of (tile, head).
     acts: Option<Buffer>,
+    packed: Buffer,
     out: Vec<f32>,
 }
 
@@ -83,19 +84,26 @@ struct Branch<'a> {
     packed: Buffer,
 }
 
+/// The weights of all heads in panels.
+fn pack(isa: Isa, heads: &Heads, weights: &[f32]) -> Buffer {
+    let weight = Plan::new(&heads.weight_shape(), isa);
+    let value = Plan::new(&heads.value_shape(), isa);
+    let mut packed = Buffer::take(heads.count * (weight.packed + value.packed));
+    packed
+        .par_chunks_mut(weight.packed + value.packed)
+        .zip(weights.par_chunks(weight.flat + value.flat))
+        .for_each(|(to, from)| {
+            let (to_weight, to_value) = to.split_at_mut(weight.packed);
+            weight.pack_into(&from[..weight.flat], to_weight);
+            value.pack_into(&from[weight.flat..], to_value);
+        });
+    packed
+}
+
 impl<'a> Branch<'a> {
-    fn new(isa: Isa, heads: &'a Heads, offsets: &'a [usize], weights: &[f32]) -> Self {
+    fn new(isa: Isa, heads: &'a Heads, offsets: &'a [usize], packed: Buffer) -> Self {
         let weight = Plan::new(&heads.weight_shape(), isa);
         let value = Plan::new(&heads.value_shape(), isa);
-        let mut packed = Buffer::take(heads.count * (weight.packed + value.packed));
-        packed
-            .par_chunks_mut(weight.packed + value.packed)
-            .zip(weights.par_chunks(weight.flat + value.flat))
-            .for_each(|(to, from)| {
-                let (to_weight, to_value) = to.split_at_mut(weight.packed);
-                weight.pack_into(&from[..weight.flat], to_weight);
-                value.pack_into(&from[weight.flat..], to_value);
-            });
         Self {
             heads,
             offsets,
@@ -166,7 +174,7 @@ pub(crate) fn pool_forward(
     weights: &[f32],
     keep_acts: bool,
 ) -> (Vec<f32>, Kept) {
-    let branch = Branch::new(isa, heads, offsets, weights);
+    let branch = Branch::new(isa, heads, offsets, pack(isa, heads, weights));
     let (rows, sets, outputs) = (branch.rows, offsets.len() - 1, heads.outputs());
     let per_tile = heads.count * branch.tile_acts();
     let mut acts = keep_acts.then(|| Buffer::take(rows.div_ceil(TILE) * per_tile + SLACK));
@@ -271,6 +279,7 @@ pub(crate) fn pool_forward(
     let kept = Kept {
         shares,
         acts,
+        packed: branch.packed,
         out: out.clone(),
     };
     (out, kept)
@@ -292,15 +301,19 @@ pub(crate) fn pool_backward(
     heads: &Heads,
     psi: &[f32],
     offsets: &[usize],
-    weights: &[f32],
-    mut kept: Kept,
+    kept: Kept,
     d_out: &[f32],
 ) -> (Vec<f32>, Vec<f32>) {
-    let branch = Branch::new(isa, heads, offsets, weights);
+    let Kept {
+        shares,
+        mut acts,
+        packed,
+        out,
+    } = kept;
+    let branch = Branch::new(isa, heads, offsets, packed);
     let (rows, outputs, width) = (branch.rows, heads.outputs(), heads.inputs);
     let per_tile = heads.count * branch.tile_acts();
-    let all = kept.acts.as_mut().map(|a| Shared::new(a));
-    let (shares, out) = (&kept.shares, &kept.out);
+    let all = acts.as_mut().map(|a| Shared::new(a));
     // g·out for every set and head.
     let along: Vec<f32> = d_out
         .chunks_exact(outputs)

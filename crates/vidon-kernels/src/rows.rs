@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::arena::{Buffer, Shared};
 use crate::chunks::{add_up, chunks, rows_of};
 use crate::isa::Isa;
-use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride};
+use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride, worked};
 
 /// Room behind a buffer for register blocks that reach over its end.
 pub(crate) const SLACK: usize = 64;
@@ -19,17 +19,24 @@ pub(crate) fn load_tile(rows: &[f32], width: usize, tile: &mut [f32]) {
     }
 }
 
-/// `[rows, in]` to `[rows, out]`. With `keep` the activations are returned too, for [`mlp_backward`].
+/// What the way back needs: the packed weights, and activations where they were kept.
+#[derive(Debug)]
+pub(crate) struct MlpKept {
+    packed: Buffer,
+    acts: Option<Buffer>,
+}
+
+/// `[rows, in]` to `[rows, out]`. With `keep` the activations are kept for [`mlp_backward`].
 pub(crate) fn mlp_forward(
     isa: Isa,
     shape: &Shape,
     x: &[f32],
     weights: &[f32],
     keep: bool,
-) -> (Vec<f32>, Option<Buffer>) {
+) -> (Vec<f32>, MlpKept) {
     let plan = Plan::new(shape, isa);
-    let mut packed = plan.pack(weights);
-    let packed = Shared::new(&mut packed);
+    let mut weights = plan.pack(weights);
+    let packed = Shared::new(&mut weights);
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
     let mut out = vec![0.0; rows * outputs];
@@ -43,6 +50,7 @@ pub(crate) fn mlp_forward(
         let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
         for t in chunk {
             let range = rows_of(t, rows);
+            let count = worked(range.len());
             load_tile(&x[range.start * width..range.end * width], width, &mut tile);
             unsafe {
                 let kept = match all {
@@ -56,7 +64,7 @@ pub(crate) fn mlp_forward(
                     tile.ptr(),
                     kept,
                     result.ptr(),
-                    TILE,
+                    count,
                 );
                 for (i, row) in range.enumerate() {
                     let from = result.ptr().add(i * stride(outputs));
@@ -67,26 +75,31 @@ pub(crate) fn mlp_forward(
             }
         }
     });
+    let kept = MlpKept {
+        packed: weights,
+        acts: kept,
+    };
     (out, kept)
 }
 
-/// The gradients of the weights and, where wanted, of the rows. `kept` as [`mlp_forward`] gave it; worked out again where it was not kept.
+/// The gradients of the weights and, where wanted, of the rows. Activations that were not kept are worked out again.
 pub(crate) fn mlp_backward(
     isa: Isa,
     shape: &Shape,
     x: &[f32],
-    weights: &[f32],
-    kept: Option<Buffer>,
+    kept: MlpKept,
     d_out: &[f32],
     want_dx: bool,
 ) -> (Vec<f32>, Option<Vec<f32>>) {
     let plan = Plan::new(shape, isa);
-    let mut packed = plan.pack(weights);
+    let MlpKept {
+        mut packed,
+        mut acts,
+    } = kept;
     let packed = Shared::new(&mut packed);
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
-    let mut kept = kept;
-    let all = kept.as_mut().map(|k| Shared::new(k));
+    let all = acts.as_mut().map(|k| Shared::new(k));
     let mut dx = want_dx.then(|| vec![0.0; x.len()]);
     let dx_target = dx.as_mut().map(|d| Shared::new(d));
     let mut grads: Vec<Buffer> = chunks(rows)
@@ -100,6 +113,7 @@ pub(crate) fn mlp_backward(
             let mut dx_tile = Buffer::take(TILE * stride(width) + SLACK);
             for t in chunk {
                 let range = rows_of(t, rows);
+                let count = worked(range.len());
                 load_tile(&x[range.start * width..range.end * width], width, &mut tile);
                 unsafe {
                     let kept = match all {
@@ -113,7 +127,7 @@ pub(crate) fn mlp_backward(
                                 tile.ptr(),
                                 own,
                                 result.ptr(),
-                                TILE,
+                                count,
                             );
                             own
                         }
@@ -140,7 +154,7 @@ pub(crate) fn mlp_backward(
                         scratch.ptr(),
                         grads.ptr(),
                         dx,
-                        TILE,
+                        count,
                     );
                     if let Some(target) = dx_target {
                         for (i, row) in range.enumerate() {

@@ -4,6 +4,7 @@
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use vidon_kernels::AdamStep;
 
 use crate::models::{Params, to_vec};
 
@@ -60,27 +61,51 @@ impl Optimiser {
         gradients: Vec<Option<Tensor<1>>>,
         step: &Step,
     ) {
-        let unbias = |beta: f64| 1.0 / (1.0 - beta.powf(step.number as f64));
+        let unbias = |beta: f64| (1.0 / (1.0 - beta.powf(step.number as f64))) as f32;
+        let (l2, decoupled) = match self {
+            Optimiser::Adam => (step.decay, 0.0),
+            Optimiser::AdamW => (0.0, step.decay),
+        };
+        let step = AdamStep {
+            rate: step.rate as f32,
+            l2: l2 as f32,
+            decoupled: decoupled as f32,
+            betas: [BETA1 as f32, BETA2 as f32],
+            epsilon: EPSILON as f32,
+            unbias: [unbias(BETA1), unbias(BETA2)],
+        };
         for (k, gradient) in gradients.into_iter().enumerate() {
-            let Some(mut gradient) = gradient else {
+            let Some(gradient) = gradient else {
                 continue;
             };
             let weight = plain(&params.tensors[k]);
-            if self == Optimiser::Adam && step.decay > 0.0 {
-                gradient = gradient + weight.clone() * step.decay;
-            }
-            let first = moments.first[k].clone() * BETA1 + gradient.clone() * (1.0 - BETA1);
-            let square = gradient.clone() * gradient;
-            let second = moments.second[k].clone() * BETA2 + square * (1.0 - BETA2);
-            let spread = (second.clone() * unbias(BETA2)).sqrt() + EPSILON;
-            let mut change = (first.clone() * unbias(BETA1)) / spread;
-            if self == Optimiser::AdamW && step.decay > 0.0 {
-                change = change + weight.clone() * step.decay;
-            }
-            params.tensors[k] = (weight - change * step.rate).autodiff().require_grad();
+            let (first, second) = (moments.first[k].clone(), moments.second[k].clone());
+            let moved = match vidon_kernels::fused(&weight) {
+                true => vidon_kernels::adam(weight, gradient, first, second, step),
+                false => composed(weight, gradient, first, second, step),
+            };
+            let [weight, first, second] = moved;
+            params.tensors[k] = weight.autodiff().require_grad();
             (moments.first[k], moments.second[k]) = (first, second);
         }
     }
+}
+
+/// The same step from ordinary operations, for every device.
+fn composed(
+    weight: Tensor<1>,
+    gradient: Tensor<1>,
+    first: Tensor<1>,
+    second: Tensor<1>,
+    step: AdamStep,
+) -> [Tensor<1>; 3] {
+    let [b1, b2] = step.betas;
+    let gradient = gradient + weight.clone() * step.l2;
+    let first = first * b1 + gradient.clone() * (1.0 - b1);
+    let second = second * b2 + gradient.clone() * gradient * (1.0 - b2);
+    let spread = (second.clone() * step.unbias[1]).sqrt() + step.epsilon;
+    let change = first.clone() * step.unbias[0] / spread + weight.clone() * step.decoupled;
+    [weight - change * step.rate, first, second]
 }
 
 /// Scales all gradients so that their joint norm is at most `limit`.
@@ -155,6 +180,28 @@ mod tests {
                     (*found as f64 - wanted).abs() < 1e-5,
                     "{kind:?}: {found} {wanted}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn fused_and_composed_steps_are_the_same() {
+        let step = AdamStep {
+            rate: 0.1,
+            l2: 0.01,
+            decoupled: 0.02,
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            unbias: [2.0, 3.0],
+        };
+        let parts = || [&[1.0, -3.0][..], &[0.5, 0.1], &[0.2, 0.0], &[0.1, 1e-4]].map(tensor);
+        let ([w, g, m, v], [w2, g2, m2, v2]) = (parts(), parts());
+        let pairs = vidon_kernels::adam(w, g, m, v, step)
+            .into_iter()
+            .zip(composed(w2, g2, m2, v2, step));
+        for (a, b) in pairs {
+            for (a, b) in to_vec(a).iter().zip(to_vec(b)) {
+                assert!((a - b).abs() < 1e-6, "{a} {b}");
             }
         }
     }
