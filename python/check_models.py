@@ -28,7 +28,7 @@ def mlp(w, name, x):
 def fourier(frame, count, x):
     """The first functions by |k|, then by k, the cosine before the sine."""
     lo, hi = np.array(frame["lo"]), np.array(frame["hi"])
-    x, periodic = (x - lo) / (hi - lo), frame["periodic"]
+    x, periodic = (x - lo) / (hi - lo), frame["family"] == "periodic"
     reach = next(r for r in itertools.count(1) if len(waves(len(lo), r, periodic)) >= count)
     columns = []
     for _, k, sine in waves(len(lo), reach, periodic)[:count]:

@@ -68,7 +68,8 @@ fn main() -> ExitCode {
     let threads = arguments
         .threads
         .map_or(Ok(()), |n| ui::set_threads(n as usize));
-    let outcome = threads.and_then(|()| match arguments.command {
+    let isa = vidon_kernels::Isa::wanted().map_err(vidon::Error::Setting);
+    let outcome = threads.and(isa).and_then(|_| match arguments.command {
         Command::Bench(a) => commands::bench::run(a, &ui),
         Command::Demo(a) => commands::demo::run(a, &ui),
         Command::Train(a) => commands::train::run(a, &ui),

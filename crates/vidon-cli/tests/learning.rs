@@ -14,13 +14,16 @@ fn model(name: &str, problem: &str) -> String {
         "allen-cahn" => 676,
         _ => 1089,
     };
-    let periodic = problem == "navier-stokes";
+    let family = match problem {
+        "navier-stokes" => "periodic",
+        _ => "cosine",
+    };
     let trunk = format!(
-        "trunk = {{ kind = \"pod\", functions = 150, frame = {{ periodic = {periodic} }} }}"
+        "trunk = {{ kind = \"pod\", functions = 150, frame = {{ family = \"{family}\" }} }}"
     );
     match name {
         "vidon" => format!(
-            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ periodic = {periodic} }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{trunk}\n"
+            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ family = \"{family}\" }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{trunk}\n"
         ),
         "deeponet" => format!(
             "name = \"deeponet\"\nsensors = {sensors}\nbranch_hidden = [128, 128]\np = 50\n{trunk}\n"

@@ -79,7 +79,11 @@ unsafe fn tanh<S: Simd>(x: S::V) -> S::V {
         let x = S::min(S::max(x, S::splat(-8.0)), S::splat(8.0));
         let t = S::mul(x, x);
         let top = S::mul(x, polynomial::<S, 5>(t, P));
-        S::div(top, polynomial::<S, 4>(t, Q))
+        // The quotient by an approximate inverse and one correction.
+        let bottom = polynomial::<S, 4>(t, Q);
+        let inverse = S::about_inverse(bottom);
+        let y = S::mul(top, inverse);
+        S::fma(S::fnma(bottom, y, top), inverse, y)
     }
 }
 

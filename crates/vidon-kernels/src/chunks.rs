@@ -10,7 +10,7 @@ use crate::mlp::TILE;
 /// Most chunks; each has gradients of its own.
 const MOST: usize = 16;
 /// Tiles that are worth a chunk.
-const TILES: usize = 2;
+const TILES: usize = 4;
 /// Floats added up at a time.
 const BLOCK: usize = 1 << 14;
 

@@ -25,7 +25,7 @@ pub(crate) fn contract_forward(
     out
 }
 
-/// The gradients of β and τ.
+/// The gradients of β and, where wanted, of τ.
 pub(crate) fn contract_backward(
     beta: &[f32],
     tau: &[f32],
@@ -33,31 +33,37 @@ pub(crate) fn contract_backward(
     p: usize,
     outputs: usize,
     d_out: &[f32],
-) -> (Vec<f32>, Vec<f32>) {
-    let mut d_tau = vec![0.0; tau.len()];
-    let mut d_beta = vec![0.0; beta.len()];
+    want_tau: bool,
+) -> (Vec<f32>, Option<Vec<f32>>) {
     let width = outputs * (p + 1);
-    let sums = crate::arena::Shared::new(&mut d_beta);
-    by_set(&mut d_tau, offsets, width, |set, d_tau| {
-        let beta = &beta[set * p..(set + 1) * p];
-        // Each set has its own part of dβ.
-        let d_beta = unsafe { std::slice::from_raw_parts_mut(sums.at(set * p), p) };
-        let tau = &tau[offsets[set] * width..];
-        let g = &d_out[offsets[set] * outputs..];
-        for ((d, tau), g) in d_tau
-            .chunks_exact_mut(p + 1)
-            .zip(tau.chunks_exact(p + 1))
-            .zip(g)
-        {
-            d[0] = *g;
-            for (d, b) in d[1..].iter_mut().zip(beta) {
-                *d = g * b;
+    let d_tau = want_tau.then(|| {
+        let mut d_tau = vec![0.0; tau.len()];
+        by_set(&mut d_tau, offsets, width, |set, d_tau| {
+            let beta = &beta[set * p..(set + 1) * p];
+            let g = &d_out[offsets[set] * outputs..];
+            for (d, g) in d_tau.chunks_exact_mut(p + 1).zip(g) {
+                d[0] = *g;
+                for (d, b) in d[1..].iter_mut().zip(beta) {
+                    *d = g * b;
+                }
             }
-            for (s, t) in d_beta.iter_mut().zip(&tau[1..]) {
-                *s += g * t;
-            }
-        }
+        });
+        d_tau
     });
+    let mut d_beta = vec![0.0; beta.len()];
+    d_beta
+        .par_chunks_mut(p)
+        .enumerate()
+        .for_each(|(set, d_beta)| {
+            let rows = offsets[set]..offsets[set + 1];
+            let tau = tau[rows.start * width..rows.end * width].chunks_exact(p + 1);
+            let g = &d_out[rows.start * outputs..rows.end * outputs];
+            for (tau, g) in tau.zip(g) {
+                for (s, t) in d_beta.iter_mut().zip(&tau[1..]) {
+                    *s += g * t;
+                }
+            }
+        });
     (d_beta, d_tau)
 }
 

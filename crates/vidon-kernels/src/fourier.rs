@@ -127,18 +127,18 @@ impl Transforms {
 
 /// `out[p] (+)= Σ_q M[p·row + q·step]·X[q]`, for rows of `width` floats (a multiple of 16).
 #[derive(Clone, Copy)]
-struct Product {
-    matrix: *const f32,
-    row: usize,
-    step: usize,
-    rows: usize,
-    terms: usize,
-    x: *const f32,
-    x_line: usize,
-    out: *mut f32,
-    out_line: usize,
-    width: usize,
-    add: bool,
+pub(crate) struct Product {
+    pub matrix: *const f32,
+    pub row: usize,
+    pub step: usize,
+    pub rows: usize,
+    pub terms: usize,
+    pub x: *const f32,
+    pub x_line: usize,
+    pub out: *mut f32,
+    pub out_line: usize,
+    pub width: usize,
+    pub add: bool,
 }
 
 #[inline(always)]
@@ -210,7 +210,7 @@ unsafe fn product_generic<S: Simd>(p: &Product) {
         }
     }
 }
-dispatch!(unsafe fn product = product_generic(p: &Product));
+dispatch!(pub(crate) unsafe fn product = product_generic(p: &Product));
 
 #[inline(always)]
 unsafe fn activate_generic<S: Simd>(act: Activation, from: *const f32, to: *mut f32, count: usize) {

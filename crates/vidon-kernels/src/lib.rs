@@ -11,6 +11,7 @@ mod chunks;
 mod contract;
 mod fourier;
 mod isa;
+mod linear;
 mod mlp;
 mod ops;
 mod peak;
@@ -22,8 +23,11 @@ mod simd;
 pub use activation::Activation;
 pub use fourier::FourierLayer;
 pub use isa::Isa;
+pub use linear::{gram, solve_positive};
 pub use mlp::Shape;
-pub use ops::{AdamStep, adam, contract, fourier_layer, fused, mlp, pool, set_memory_limit};
+pub use ops::{
+    AdamStep, adam, contract, fourier_layer, fused, memory_limit, mlp, pool, set_memory_limit,
+};
 pub use peak::fma_peak;
 pub use pool::Heads;
 

@@ -30,17 +30,21 @@ pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Whether to keep so many floats.
-fn keep(floats: usize) -> bool {
-    let limit = match LIMIT.load(Ordering::Relaxed) {
+/// The limit in force, in bytes.
+pub fn memory_limit() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
         0 => {
             let found = available_memory() / 3;
             set_memory_limit(found);
             found
         }
         known => known,
-    };
-    4 * floats <= limit
+    }
+}
+
+/// Whether to keep so many floats.
+fn keep(floats: usize) -> bool {
+    4 * floats <= memory_limit()
 }
 
 /// What the system says is free, or 3 GiB where it does not say.
@@ -377,14 +381,21 @@ impl Backward<Flex, 2> for ContractBackward {
         let (b, t) = (numbers(&b), numbers(&t));
         let sets = call.offsets.len() - 1;
         let p = b.len() / sets;
-        let (d_beta, d_tau) =
-            contract_backward(b, t, &call.offsets, p, call.outputs, numbers(&d_out));
         let [beta, tau] = ops.parents;
+        let (d_beta, d_tau) = contract_backward(
+            b,
+            t,
+            &call.offsets,
+            p,
+            call.outputs,
+            numbers(&d_out),
+            tau.is_some(),
+        );
         if let Some(node) = beta {
             grads.register::<Flex>(node.id, raw(d_beta, sets));
         }
-        if let Some(node) = tau {
-            grads.register::<Flex>(node.id, raw(d_tau, call.offsets[sets]));
+        if let (Some(node), Some(d)) = (tau, d_tau) {
+            grads.register::<Flex>(node.id, raw(d, call.offsets[sets]));
         }
     }
 }

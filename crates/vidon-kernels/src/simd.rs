@@ -19,6 +19,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
+    /// 1/a, to 12 bits at least.
+    unsafe fn about_inverse(a: Self::V) -> Self::V;
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     /// `a·b + c`
@@ -64,6 +66,10 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn div(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    unsafe fn about_inverse(a: [f32; 8]) -> [f32; 8] {
+        a.map(|a| 1.0 / a)
     }
     #[inline(always)]
     unsafe fn min(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
@@ -135,6 +141,10 @@ mod x86 {
             unsafe { _mm256_div_ps(a, b) }
         }
         #[inline(always)]
+        unsafe fn about_inverse(a: __m256) -> __m256 {
+            unsafe { _mm256_rcp_ps(a) }
+        }
+        #[inline(always)]
         unsafe fn min(a: __m256, b: __m256) -> __m256 {
             unsafe { _mm256_min_ps(a, b) }
         }
@@ -195,6 +205,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn div(a: __m512, b: __m512) -> __m512 {
             unsafe { _mm512_div_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn about_inverse(a: __m512) -> __m512 {
+            unsafe { _mm512_rcp14_ps(a) }
         }
         #[inline(always)]
         unsafe fn min(a: __m512, b: __m512) -> __m512 {

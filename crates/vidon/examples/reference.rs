@@ -12,7 +12,7 @@ use vidon::Result;
 use vidon::data::{Batch, Channel, DatasetWriter, Meta, Rows, Sample};
 use vidon::domain::{BoxDomain, product};
 use vidon::models::{
-    DeepOnetConfig, Dims, Encoding, FnoConfig, Frame, Inputs, Model, ModelConfig, Params,
+    DeepOnetConfig, Dims, Encoding, Family, FnoConfig, Frame, Inputs, Model, ModelConfig, Params,
     Positional, TrunkConfig, VidonConfig, Weights, to_vec,
 };
 use vidon::rng::{Rng, stream};
@@ -43,7 +43,11 @@ fn main() -> Result<()> {
     let frame = |dim: usize, periodic: bool| Frame {
         lo: vec![-1.0; dim],
         hi: vec![1.0; dim],
-        periodic,
+        family: if periodic {
+            Family::Periodic
+        } else {
+            Family::Cosine
+        },
     };
     let fourier = VidonConfig {
         encoding: Encoding::Product,

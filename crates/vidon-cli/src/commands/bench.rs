@@ -13,7 +13,7 @@ use vidon::problems::{Boundary, ProblemName, Split};
 use vidon::rng::stream;
 use vidon::sensors::Layout;
 use vidon::train::{TrainRecipe, time_steps};
-use vidon::{Error, Predictor, Result};
+use vidon::{Predictor, Result};
 use vidon_kernels::{Isa, fma_peak};
 
 use crate::commands::cache::Cache;
@@ -71,7 +71,7 @@ impl Measured {
 }
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let isa = Isa::wanted().map_err(Error::Setting)?;
+    let isa = Isa::current();
     let bench = Bench {
         rounds: arguments.rounds as usize,
         only: arguments.only.clone(),
@@ -221,11 +221,12 @@ impl Bench<'_> {
             })?);
         }
         for sensors in [10_000, 1_000_000] {
-            let name = format!("VIDON step, one sample of {sensors} sensors");
+            let name = format!("VIDON step, one sample of {sensors} sensors, activations not kept");
             let weights = plane_vidon()?;
             let samples = [random_sample(sensors)];
             let train = TrainRecipe {
                 queries: Some(1000),
+                memory_gb: Some(0.0),
                 ..TrainRecipe::default()
             };
             found.extend(self.measure(name, sensors, None, || {

@@ -118,6 +118,13 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
             step => format!(", from step {}", grouped(step as usize)),
         }
     ));
+    let (kept, limit) = training.activation_bytes();
+    ui.note(format!(
+        "{} instructions; a step keeps up to {} MB of activations (an operation that would need more than {} MB works them out again)",
+        vidon_kernels::Isa::current().name(),
+        kept >> 20,
+        limit >> 20
+    ));
     let outcome = {
         let progress = ui.training();
         training.run(&progress)?

@@ -61,6 +61,18 @@ impl Batch {
         )
     }
 
+    /// Gives every sample queries of its own, where they were shared.
+    pub(crate) fn separate_queries(&mut self) {
+        if self.query_offsets.is_some() {
+            return;
+        }
+        let (count, shared) = (self.query_coords.len(), self.query_coords.clone());
+        for _ in 1..self.len() {
+            self.query_coords.extend(&shared);
+        }
+        self.query_offsets = Some((0..=self.len()).map(|i| i * count).collect());
+    }
+
     /// Number of samples.
     pub fn len(&self) -> usize {
         self.sensor_offsets.len() - 1

@@ -10,12 +10,16 @@ use crate::error::{Error, Result};
 pub struct MinMax {
     lo: Vec<f32>,
     hi: Vec<f32>,
+    /// Whether the extremes are those of the logarithm.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    log: bool,
 }
 
 impl MinMax {
     /// Extremes of nothing yet.
-    fn nothing(width: usize) -> Self {
+    fn nothing(width: usize, log: bool) -> Self {
         Self {
+            log,
             lo: vec![f32::INFINITY; width],
             hi: vec![f32::NEG_INFINITY; width],
         }
@@ -24,6 +28,7 @@ impl MinMax {
     fn include(&mut self, rows: &Rows) {
         for row in rows.iter() {
             for ((lo, hi), &v) in self.lo.iter_mut().zip(&mut self.hi).zip(row) {
+                let v = if self.log { logarithm(v) } else { v };
                 *lo = lo.min(v);
                 *hi = hi.max(v);
             }
@@ -49,12 +54,20 @@ impl MinMax {
 
     /// To [0, 1] where the rows lie within the extremes.
     pub fn apply(&self, rows: &mut Rows) {
-        self.each(rows, |v, lo, span| (v - lo) / span);
+        let log = self.log;
+        self.each(rows, |v, lo, span| {
+            let v = if log { logarithm(v) } else { v };
+            (v - lo) / span
+        });
     }
 
     /// Back to physical units.
     pub fn invert(&self, rows: &mut Rows) {
-        self.each(rows, |v, lo, span| lo + v * span);
+        let log = self.log;
+        self.each(rows, |v, lo, span| {
+            let v = lo + v * span;
+            if log { v.exp() } else { v }
+        });
     }
 
     /// What component `i` is divided by.
@@ -78,6 +91,11 @@ impl MinMax {
     }
 }
 
+/// Of what is not positive, that of the smallest float.
+fn logarithm(v: f32) -> f32 {
+    v.max(f32::MIN_POSITIVE).ln()
+}
+
 /// The scaling of a model's inputs and outputs, fitted on training data and kept with the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Normalisation {
@@ -86,14 +104,22 @@ pub struct Normalisation {
 }
 
 impl Normalisation {
-    /// Extremes over training samples, in one pass.
-    pub fn fit<'a>(training: impl IntoIterator<Item = &'a Sample>) -> Result<Self> {
+    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`.
+    pub fn fit<'a>(
+        training: impl IntoIterator<Item = &'a Sample>,
+        log_values: bool,
+    ) -> Result<Self> {
         let mut fitted: Option<Self> = None;
         for sample in training {
             let scaling = fitted.get_or_insert_with(|| Self {
-                sensor_values: MinMax::nothing(sample.sensor_values.width()),
-                targets: MinMax::nothing(sample.targets.width()),
+                sensor_values: MinMax::nothing(sample.sensor_values.width(), log_values),
+                targets: MinMax::nothing(sample.targets.width(), false),
             });
+            if log_values && sample.sensor_values.data().iter().any(|v| *v <= 0.0) {
+                return Err(Error::Setting(
+                    "log_values: a sensor reads a value that is not positive".into(),
+                ));
+            }
             scaling.sensor_values.include(&sample.sensor_values);
             scaling.targets.include(&sample.targets);
         }
@@ -111,7 +137,7 @@ mod tests {
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Normalisation::fit(&samples).unwrap();
+        let scaling = Normalisation::fit(&samples, false).unwrap();
         assert_eq!(
             (scaling.sensor_values.lo(), scaling.sensor_values.hi()),
             (&[-5.0][..], &[0.0][..])
@@ -130,13 +156,13 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::new(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Normalisation::fit([&sample]).unwrap();
+        let scaling = Normalisation::fit([&sample], false).unwrap();
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]
     fn no_training_data_is_an_error() {
-        assert!(Normalisation::fit([]).is_err());
+        assert!(Normalisation::fit([], false).is_err());
     }
 }

@@ -1,18 +1,37 @@
-//! Fixed Fourier bases on a box, for positional encodings and trunks without weights.
+//! Fixed bases on a box: for positional encodings, projections and trunks without weights.
 //!
-//! With x scaled to [0,1] per axis and wave vectors k in order of |k|:
+//! With x scaled to [0,1] per axis and k a vector of whole numbers:
 //!
-//! - periodic: 1, then cos(2πk·x) and sin(2πk·x) for every k of one half-space,
-//! - otherwise: Π_i cos(πk_i x_i) for every k ∈ N^d.
+//! - `periodic`: 1, then cos(2πk·x) and sin(2πk·x) for every k of one half-space,
+//! - `cosine`: Π_i cos(πk_i x_i), k_i ≥ 0,
+//! - `sine`: Π_i sin(πk_i x_i), k_i ≥ 1, for functions that vanish on the boundary,
+//! - `legendre`: Π_i √(2k_i + 1)·P_{k_i}(2x_i - 1), by total degree.
+//!
+//! The others come in the order of |k|.
 
 use std::f64::consts::PI;
 
 use burn::tensor::{Tensor, TensorData};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Channel;
+use crate::models::inputs::to_vec;
 
-/// A box and whether functions repeat on it.
+/// Rows worked out at a time.
+const BLOCK: usize = 256;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    #[default]
+    Cosine,
+    Periodic,
+    Sine,
+    Legendre,
+}
+
+/// A box and the functions on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
@@ -22,7 +41,7 @@ pub struct Frame {
     #[serde(default)]
     pub hi: Vec<f64>,
     #[serde(default)]
-    pub periodic: bool,
+    pub family: Family,
 }
 
 impl Frame {
@@ -52,26 +71,45 @@ impl Frame {
     }
 }
 
-/// The first functions of a Fourier basis.
+/// The first functions of a basis.
 #[derive(Clone, Debug)]
-pub struct FourierBasis {
+pub struct Basis {
     frame: Frame,
-    /// Wave vector of every function, and whether it is the sine (periodic only).
+    /// k of every function, and whether it is the sine (periodic only).
     waves: Vec<(Vec<i32>, bool)>,
+    /// The largest |k_i|.
+    reach: usize,
+    /// Where the factors of every function are in the tables of the axes.
+    places: Vec<u32>,
 }
 
-impl FourierBasis {
+impl Basis {
     pub fn new(frame: Frame, count: usize) -> Self {
         let dim = frame.lo.len();
         let mut waves = Vec::new();
-        // Grow the box of wave vectors until its inscribed ball holds enough functions.
+        // Grow the box of k until its inscribed ball (or simplex) holds enough functions.
         let mut reach = 1i32;
         while waves.len() < count {
-            waves = wave_vectors(dim, reach, frame.periodic);
+            waves = wave_vectors(dim, reach, frame.family);
             reach += 1;
         }
         waves.truncate(count);
-        Self { frame, waves }
+        let largest = waves.iter().flat_map(|w| &w.0).map(|k| k.unsigned_abs());
+        let reach = largest.max().unwrap_or(0) as usize;
+        let place = |(axis, k): (usize, &i32)| {
+            let side = 2 * reach + 1;
+            (axis * side) as u32 + (reach as i32 + k) as u32
+        };
+        let places = waves
+            .iter()
+            .flat_map(|(k, _)| k.iter().enumerate().map(place))
+            .collect();
+        Self {
+            frame,
+            waves,
+            reach,
+            places,
+        }
     }
 
     /// Number of functions.
@@ -79,58 +117,150 @@ impl FourierBasis {
         self.waves.len()
     }
 
+    /// |k| of every function; the total degree for polynomials.
+    pub(crate) fn orders(&self) -> Vec<f64> {
+        let order = |(k, _): &(Vec<i32>, bool)| match self.frame.family {
+            Family::Legendre => k.iter().sum::<i32>() as f64,
+            _ => (k.iter().map(|v| v * v).sum::<i32>() as f64).sqrt(),
+        };
+        self.waves.iter().map(order).collect()
+    }
+
     /// Mean square of every function over the box.
     pub(crate) fn mean_squares(&self) -> Vec<f64> {
         let mean_square = |(k, _): &(Vec<i32>, bool)| {
             let waves = k.iter().filter(|v| **v != 0).count() as i32;
-            0.5f64.powi(if self.frame.periodic {
-                waves.min(1)
-            } else {
-                waves
-            })
+            match self.frame.family {
+                Family::Periodic => 0.5f64.powi(waves.min(1)),
+                Family::Cosine | Family::Sine => 0.5f64.powi(waves),
+                Family::Legendre => 1.0,
+            }
         };
         self.waves.iter().map(mean_square).collect()
     }
 
-    /// Values of all functions: `[rows, d]` to `[rows, functions]`.
-    pub fn features(&self, coords: Tensor<2>) -> Tensor<2> {
-        let (device, dtype) = (coords.device(), coords.dtype());
-        let constant = |values: Vec<f32>| {
-            let count = values.len();
-            Tensor::<2>::from_data(TensorData::new(values, [1, count]), (&device, dtype))
-        };
+    /// Values of all functions at points (`d` numbers each): one row a point, `stride` apart, zero beyond the functions.
+    pub(crate) fn evaluate(&self, coords: &[f32], stride: usize) -> Vec<f32> {
         let dim = self.frame.lo.len();
-        let turn = if self.frame.periodic { 2.0 * PI } else { PI };
-        let axis = |i: usize| {
-            let scale = turn / (self.frame.hi[i] - self.frame.lo[i]);
-            let x = (coords.clone().narrow(1, i, 1) - self.frame.lo[i]) * scale;
-            x * constant(self.waves.iter().map(|(k, _)| k[i] as f32).collect())
-        };
-        if !self.frame.periodic {
-            return (0..dim)
-                .map(|i| axis(i).cos())
-                .reduce(|a, b| a * b)
-                .expect("at least one axis");
+        let mut values = vec![0.0; coords.len() / dim * stride];
+        values
+            .par_chunks_mut(BLOCK * stride)
+            .zip(coords.par_chunks(BLOCK * dim))
+            .for_each(|(values, coords)| {
+                let mut tables = vec![[0.0f32; 2]; dim * self.side()];
+                for (row, point) in values.chunks_mut(stride).zip(coords.chunks(dim)) {
+                    self.fill_tables(point, &mut tables);
+                    self.fill_row(&tables, &mut row[..self.waves.len()]);
+                }
+            });
+        values
+    }
+
+    /// Entries of an axis' table: k = -reach..=reach.
+    fn side(&self) -> usize {
+        2 * self.reach + 1
+    }
+
+    /// The one-dimensional functions of every axis at a point: the value, or cosine and sine.
+    fn fill_tables(&self, point: &[f32], tables: &mut [[f32; 2]]) {
+        let reach = self.reach;
+        for (axis, table) in tables.chunks_mut(self.side()).enumerate() {
+            let (lo, hi) = (self.frame.lo[axis], self.frame.hi[axis]);
+            let x = (point[axis] as f64 - lo) / (hi - lo);
+            match self.frame.family {
+                Family::Legendre => {
+                    let z = 2.0 * x - 1.0;
+                    let (mut before, mut now) = (0.0, 1.0);
+                    for (k, entry) in table[reach..].iter_mut().enumerate() {
+                        let n = k as f64;
+                        entry[0] = ((2.0 * n + 1.0).sqrt() * now) as f32;
+                        (before, now) = (now, ((2.0 * n + 1.0) * z * now - n * before) / (n + 1.0));
+                    }
+                }
+                family => {
+                    let turn = if family == Family::Periodic {
+                        2.0 * PI
+                    } else {
+                        PI
+                    };
+                    let (sin, cos) = (turn * x).sin_cos();
+                    let mut wave = [1.0, 0.0];
+                    for k in 0..=reach {
+                        let [c, s] = wave.map(|v| v as f32);
+                        table[reach - k] = [c, -s];
+                        table[reach + k] = match family {
+                            Family::Sine => [s, 0.0],
+                            _ => [c, s],
+                        };
+                        wave = [wave[0] * cos - wave[1] * sin, wave[0] * sin + wave[1] * cos];
+                    }
+                }
+            }
         }
-        // sin(z) = cos(z - π/2)
-        let phase = (0..dim)
-            .map(axis)
-            .reduce(|a, b| a + b)
-            .expect("at least one axis");
-        let quarter = |sine: bool| if sine { (PI / 2.0) as f32 } else { 0.0 };
-        (phase - constant(self.waves.iter().map(|w| quarter(w.1)).collect())).cos()
+    }
+
+    fn fill_row(&self, tables: &[[f32; 2]], row: &mut [f32]) {
+        let dim = self.frame.lo.len();
+        let places = self.places.chunks_exact(dim);
+        if self.frame.family == Family::Periodic {
+            for ((value, places), (_, sine)) in row.iter_mut().zip(places).zip(&self.waves) {
+                let mut wave = tables[places[0] as usize];
+                for &place in &places[1..] {
+                    let [cos, sin] = tables[place as usize];
+                    wave = [wave[0] * cos - wave[1] * sin, wave[0] * sin + wave[1] * cos];
+                }
+                *value = wave[*sine as usize];
+            }
+            return;
+        }
+        let at = |place: u32| tables[place as usize][0];
+        match dim {
+            2 => {
+                for (value, p) in row.iter_mut().zip(places) {
+                    *value = at(p[0]) * at(p[1]);
+                }
+            }
+            3 => {
+                for (value, p) in row.iter_mut().zip(places) {
+                    *value = at(p[0]) * at(p[1]) * at(p[2]);
+                }
+            }
+            _ => {
+                for (value, p) in row.iter_mut().zip(places) {
+                    *value = p.iter().map(|&p| at(p)).product();
+                }
+            }
+        }
+    }
+
+    /// Values of all functions: `[rows, d]` to `[rows, functions]`, without gradient.
+    pub fn features(&self, coords: Tensor<2>) -> Tensor<2> {
+        let (device, dtype, [rows, _]) = (coords.device(), coords.dtype(), coords.dims());
+        let values = self.evaluate(&to_vec(coords), self.len());
+        Tensor::from_data(
+            TensorData::new(values, [rows, self.len()]),
+            (&device, dtype),
+        )
     }
 }
 
-/// Wave vectors with |k| ≤ reach, by |k| and then in lexical order.
-fn wave_vectors(dim: usize, reach: i32, periodic: bool) -> Vec<(Vec<i32>, bool)> {
-    let lowest = if periodic { -reach } else { 0 };
+/// k within reach, in order.
+fn wave_vectors(dim: usize, reach: i32, family: Family) -> Vec<(Vec<i32>, bool)> {
+    let periodic = family == Family::Periodic;
+    let lowest = match family {
+        Family::Periodic => -reach,
+        Family::Cosine | Family::Legendre => 0,
+        Family::Sine => 1,
+    };
     let side = (reach - lowest + 1) as usize;
     let mut all = Vec::new();
     for place in 0..side.pow(dim as u32) {
         let digit = |i: usize| (place / side.pow((dim - 1 - i) as u32) % side) as i32 + lowest;
         let k: Vec<i32> = (0..dim).map(digit).collect();
-        let length: i32 = k.iter().map(|v| v * v).sum();
+        let length: i32 = match family {
+            Family::Legendre => k.iter().sum::<i32>().pow(2),
+            _ => k.iter().map(|v| v * v).sum(),
+        };
         let first = k.iter().find(|v| **v != 0).copied().unwrap_or(0);
         if length > reach * reach || (periodic && first < 0) {
             continue;
@@ -147,28 +277,27 @@ fn wave_vectors(dim: usize, reach: i32, periodic: bool) -> Vec<(Vec<i32>, bool)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::inputs::to_vec;
-    use burn::tensor::Device;
 
-    fn gram(periodic: bool, dim: usize, count: usize) -> Vec<f64> {
+    fn basis(family: Family, dim: usize, count: usize) -> Basis {
         let frame = Frame {
             lo: vec![-1.0; dim],
             hi: vec![3.0; dim],
-            periodic,
+            family,
         };
-        let n = 24usize;
-        // Midpoints integrate products of these functions exactly.
+        Basis::new(frame, count)
+    }
+
+    /// Midpoints integrate products of trigonometric functions exactly, those of polynomials nearly.
+    fn gram(basis: &Basis, dim: usize, n: usize) -> Vec<f64> {
         let points: Vec<f32> = (0..n.pow(dim as u32))
             .flat_map(|p| {
                 (0..dim)
                     .map(move |i| -1.0 + 4.0 * ((p / n.pow(i as u32) % n) as f32 + 0.5) / n as f32)
             })
             .collect();
-        let rows = points.len() / dim;
-        let coords = Tensor::<2>::from_data(TensorData::new(points, [rows, dim]), &Device::flex());
-        let values = to_vec(FourierBasis::new(frame, count).features(coords));
+        let (rows, count) = (points.len() / dim, basis.len());
         let mut gram = vec![0.0; count * count];
-        for row in values.chunks(count) {
+        for row in basis.evaluate(&points, count).chunks(count) {
             for i in 0..count {
                 for j in 0..count {
                     gram[i * count + j] += (row[i] * row[j]) as f64 / rows as f64;
@@ -180,36 +309,52 @@ mod tests {
 
     #[test]
     fn bases_are_orthogonal_and_start_with_the_constant() {
-        for (periodic, dim, count) in [
-            (true, 1, 9),
-            (true, 2, 25),
-            (false, 1, 8),
-            (false, 2, 20),
-            (true, 3, 15),
-            (false, 3, 15),
+        use Family::*;
+        for (family, dim, count) in [
+            (Periodic, 1, 9),
+            (Periodic, 2, 25),
+            (Cosine, 1, 8),
+            (Cosine, 2, 20),
+            (Periodic, 3, 15),
+            (Cosine, 3, 15),
+            (Sine, 2, 12),
+            (Legendre, 1, 6),
+            (Legendre, 2, 10),
         ] {
-            let gram = gram(periodic, dim, count);
-            assert!((gram[0] - 1.0).abs() < 1e-5);
-            let frame = Frame {
-                lo: vec![0.0; dim],
-                hi: vec![1.0; dim],
-                periodic,
+            let basis = basis(family, dim, count);
+            let (n, tolerance) = if family == Legendre {
+                (200, 5e-3)
+            } else {
+                (24, 1e-5)
             };
-            let squares = FourierBasis::new(frame, count).mean_squares();
-            assert!((0..count).all(|i| (gram[i * count + i] - squares[i]).abs() < 1e-5));
+            let gram = gram(&basis, dim, n);
+            if family != Sine {
+                assert!((gram[0] - 1.0).abs() < 1e-5);
+            }
+            let squares = basis.mean_squares();
             for i in 0..count {
                 for j in 0..count {
+                    let wanted = if i == j { squares[i] } else { 0.0 };
                     let value = gram[i * count + j];
                     assert!(
-                        if i == j {
-                            value > 0.1
-                        } else {
-                            value.abs() < 1e-5
-                        },
-                        "{i} {j}: {value}"
+                        (value - wanted).abs() < tolerance,
+                        "{family:?} {i} {j}: {value}"
                     );
                 }
             }
         }
+    }
+
+    #[test]
+    fn sines_vanish_on_the_boundary_and_waves_repeat() {
+        let sines = basis(Family::Sine, 2, 9).evaluate(&[-1.0, 0.3, 3.0, 2.0, 0.5, 3.0], 9);
+        assert!(sines.iter().all(|v| v.abs() < 1e-6));
+        let waves = basis(Family::Periodic, 2, 13).evaluate(&[-0.7, 0.2, 3.3, 4.2], 13);
+        assert!(
+            waves[..13]
+                .iter()
+                .zip(&waves[13..])
+                .all(|(a, b)| (a - b).abs() < 1e-5)
+        );
     }
 }

@@ -130,6 +130,13 @@ impl Fno {
         Ok(self.read_off(params, x, [n1, n2]))
     }
 
+    /// Numbers of activations kept for so many grid points: what goes into and comes out of every layer.
+    pub(crate) fn activations(&self, points: usize) -> Vec<usize> {
+        let padded = points as f64 * (1.0 + self.config.padding).powi(2);
+        let layers = 2 * self.layers.len() * padded as usize * self.config.width;
+        vec![layers, points * self.config.hidden]
+    }
+
     /// All layers in fused operations.
     fn layers_fused(&self, params: &Params, x: Tensor<4>) -> Tensor<4> {
         let [samples, m1, m2, width] = x.dims();

@@ -141,6 +141,12 @@ impl Mlp {
         (hidden, last)
     }
 
+    /// Sum of the hidden widths.
+    pub(crate) fn hidden(&self) -> usize {
+        let widths = &self.shape.widths;
+        widths[1..widths.len() - 1].iter().sum()
+    }
+
     /// Number of layers with weights.
     pub fn depth(&self) -> usize {
         self.layers.len()

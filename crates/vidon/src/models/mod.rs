@@ -8,18 +8,20 @@ mod mlp;
 mod paper;
 mod params;
 mod pod;
+mod projection;
 mod timing;
 mod trunk;
 mod vidon;
 mod weights;
 
-pub use basis::{FourierBasis, Frame};
+pub use basis::{Basis, Family, Frame};
 pub use deeponet::{DeepOnet, DeepOnetConfig};
 pub use fno::{Fno, FnoConfig};
 pub use inputs::{Inputs, Sets, rows_tensor, to_vec};
 pub use mlp::{Activation, Mlp};
 pub use paper::{ModelName, paper_config};
 pub use params::{Entry, Key, Params};
+pub use projection::ProjectionConfig;
 pub use timing::time_set_branch;
 pub use trunk::{Trunk, TrunkConfig};
 pub use vidon::{Encoding, Positional, Vidon, VidonConfig};
@@ -89,6 +91,7 @@ impl ModelConfig {
             ModelConfig::Vidon(c) => c
                 .heads
                 .max(c.trunk.functions(c.p))
+                .max(c.projection.as_ref().map_or(0, |p| p.functions))
                 .max(c.positional.functions()),
             ModelConfig::DeepOnet(c) => c.trunk.functions(c.p),
             ModelConfig::Fno(c) => c.layers.max(c.modes),
@@ -104,7 +107,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Vidon(c) => {
                 let sizes = [
-                    &[c.d_enc, c.heads, c.head_output, c.p],
+                    &[c.d_enc, c.head_output, c.p],
                     &c.encoder_hidden[..],
                     &c.head_hidden,
                     &c.combine_hidden,
@@ -116,7 +119,16 @@ impl ModelConfig {
                     }
                     Positional::Fourier { frame, .. } => frame.fault(dims.sensor_coords),
                 };
+                let projection = match &c.projection {
+                    None if c.heads == 0 => {
+                        Some("without heads the branch needs a projection".into())
+                    }
+                    Some(p) if p.functions == 0 => Some("a projection needs functions".into()),
+                    Some(p) => p.frame.fault(dims.sensor_coords),
+                    None => None,
+                };
                 zero(&sizes.concat())
+                    .or(projection)
                     .or(frame)
                     .or_else(|| c.trunk.fault(dims.query_coords))
             }
@@ -158,6 +170,9 @@ impl ModelConfig {
             ModelConfig::Vidon(c) => {
                 if let Positional::Fourier { frame, .. } = &mut c.positional {
                     frame.fill(&meta.sensor_coords);
+                }
+                if let Some(projection) = &mut c.projection {
+                    projection.frame.fill(&meta.sensor_coords);
                 }
                 &mut c.trunk
             }
@@ -281,11 +296,14 @@ impl Model {
         })
     }
 
-    /// Finds what the network takes from training data before training: the functions of a POD trunk, the places of
-    /// a DeepONet's sensors. Targets as the network will see them.
+    /// Finds what the network takes from training data before training: the functions of a POD trunk, the
+    /// prior of a projection, the places of a DeepONet's sensors. Values and targets as the network will see them.
     pub fn fit(&self, entries: &mut [Entry], meta: &Meta, samples: &[Sample]) -> Result<()> {
         match &self.kind {
-            Kind::Vidon(m) => m.trunk().fit(entries, samples),
+            Kind::Vidon(m) => {
+                m.fit(entries, samples)?;
+                m.trunk().fit(entries, samples)
+            }
             Kind::DeepOnet(m) => {
                 m.fit(entries, &meta.sensor_coords, samples)?;
                 m.trunk().fit(entries, samples)
@@ -307,8 +325,13 @@ impl Model {
         matches!(self.kind, Kind::Vidon(_))
     }
 
-    /// Whether [`fit`](Self::fit) looks at targets.
-    pub(crate) fn fits_targets(&self) -> bool {
+    /// Whether [`fit`](Self::fit) looks at values or targets.
+    pub(crate) fn fits_numbers(&self) -> bool {
+        if let ModelConfig::Vidon(c) = &self.config
+            && c.projection.is_some()
+        {
+            return true;
+        }
         let trunk = match &self.config {
             ModelConfig::Vidon(c) => Some(&c.trunk),
             ModelConfig::DeepOnet(c) => Some(&c.trunk),
@@ -320,6 +343,19 @@ impl Model {
     /// Whether it answers at its sensors only.
     pub fn answers_at_sensors(&self) -> bool {
         matches!(self.kind, Kind::Fno(_))
+    }
+
+    /// Numbers of activations that each operation of a training step may keep, for so many sensors and (unshared) queries.
+    pub fn activations(&self, sensors: usize, queries: usize) -> Vec<usize> {
+        match &self.kind {
+            Kind::Vidon(m) => {
+                let mut parts = m.activations(sensors);
+                parts.push(queries * m.trunk().mlp().map_or(0, Mlp::hidden));
+                parts
+            }
+            Kind::DeepOnet(m) => vec![queries * m.trunk().mlp().map_or(0, Mlp::hidden)],
+            Kind::Fno(m) => m.activations(sensors),
+        }
     }
 
     /// The layouts this network can learn from.
@@ -362,7 +398,7 @@ impl Model {
     /// The weights ω_j of VIDON's heads, `[sensors, heads]`.
     pub fn head_weights(&self, params: &Params, inputs: &Inputs) -> Option<Tensor<2>> {
         match &self.kind {
-            Kind::Vidon(model) => Some(model.head_weights(params, inputs)),
+            Kind::Vidon(model) => model.head_weights(params, inputs),
             _ => None,
         }
     }

@@ -6,20 +6,20 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Device};
 use rayon::prelude::*;
 
 use crate::data::{Rows, Sample};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky, cholesky_solve, symmetric_eigen};
-use crate::models::basis::FourierBasis;
-use crate::models::inputs::rows_tensor;
+use crate::models::basis::Basis;
 
 /// Regularisation, relative to the number of targets.
 const RIDGE: f64 = 1e-6;
+/// Targets a basis function that a fit looks at, at most about.
+const TARGETS: usize = 8;
 
 /// Coefficients of τ_0 … τ_p in the basis, `[outputs·(p + 1), functions]`, component by component.
-pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> Result<Vec<f32>> {
+pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<Vec<f32>> {
     let functions = basis.len();
     let outputs = samples.first().map_or(0, |s| s.targets.width());
     let n = outputs * functions;
@@ -33,7 +33,13 @@ pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> R
         Some(fit) => samples.par_iter().map(|s| fit.coefs(&s.targets)).collect(),
         None => samples
             .par_iter()
-            .map(|s| Fit::new(basis, &s.query_coords).coefs(&s.targets))
+            .map(|s| {
+                // More targets than this say nothing new.
+                let step = (s.query_coords.len() / (TARGETS * functions)).max(1);
+                let picked: Vec<usize> = (0..s.query_coords.len()).step_by(step).collect();
+                let targets = s.targets.select(&picked);
+                Fit::new(basis, &s.query_coords.select(&picked)).coefs(&targets)
+            })
             .collect(),
     };
     let count = fits.len() as f64;
@@ -67,7 +73,7 @@ pub(crate) fn pod_modes(basis: &FourierBasis, p: usize, samples: &[Sample]) -> R
 }
 
 /// One fit for all, where all samples are asked at the same points.
-fn shared_fit(basis: &FourierBasis, samples: &[Sample]) -> Option<Fit> {
+fn shared_fit(basis: &Basis, samples: &[Sample]) -> Option<Fit> {
     let first = &samples[0].query_coords;
     let same = samples.iter().all(|s| Arc::ptr_eq(&s.query_coords, first));
     same.then(|| Fit::new(basis, first))
@@ -76,27 +82,18 @@ fn shared_fit(basis: &FourierBasis, samples: &[Sample]) -> Option<Fit> {
 /// Least squares at some points, factorised.
 struct Fit {
     functions: usize,
-    features: Vec<f64>,
+    stride: usize,
+    features: Vec<f32>,
     factor: Vec<f64>,
 }
 
 impl Fit {
-    fn new(basis: &FourierBasis, places: &Rows) -> Self {
-        let coords = rows_tensor(places, &Device::flex(), DType::F64);
-        let features: Vec<f64> = basis
-            .features(coords)
-            .into_data_as::<f64>()
-            .try_to_vec()
-            .expect("doubles were asked for");
+    fn new(basis: &Basis, places: &Rows) -> Self {
         let n = basis.len();
-        let mut factor = vec![0.0; n * n];
-        for row in features.chunks(n) {
-            for i in 0..n {
-                for j in 0..=i {
-                    factor[i * n + j] += row[i] * row[j];
-                }
-            }
-        }
+        let stride = n.next_multiple_of(16);
+        let features = basis.evaluate(places.data(), stride);
+        let gram = vidon_kernels::gram(&features, stride, n);
+        let mut factor: Vec<f64> = gram.iter().map(|g| *g as f64).collect();
         (0..n).for_each(|i| factor[i * n + i] += RIDGE * places.len() as f64);
         assert!(
             cholesky(&mut factor, n),
@@ -104,6 +101,7 @@ impl Fit {
         );
         Self {
             functions: n,
+            stride,
             features,
             factor,
         }
@@ -114,11 +112,11 @@ impl Fit {
         let n = self.functions;
         let component = |c: usize| {
             let mut right = vec![0.0; n];
-            for (features, target) in self.features.chunks(n).zip(targets.iter()) {
+            for (features, target) in self.features.chunks(self.stride).zip(targets.iter()) {
                 right
                     .iter_mut()
                     .zip(features)
-                    .for_each(|(r, f)| *r += f * target[c] as f64);
+                    .for_each(|(r, f)| *r += *f as f64 * target[c] as f64);
             }
             cholesky_solve(&self.factor, n, &mut right);
             right

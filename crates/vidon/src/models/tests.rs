@@ -96,7 +96,11 @@ fn frame(dim: usize, periodic: bool) -> Frame {
     Frame {
         lo: vec![-1.0; dim],
         hi: vec![1.0; dim],
-        periodic,
+        family: if periodic {
+            Family::Periodic
+        } else {
+            Family::Cosine
+        },
     }
 }
 
@@ -636,7 +640,7 @@ fn impossible_sizes_are_refused() {
     };
     refused(
         vidon(&|c| c.heads = 0),
-        "VIDON: every size must be at least 1",
+        "VIDON: without heads the branch needs a projection",
     );
     refused(
         vidon(&|c| c.head_hidden = vec![4, 0]),
@@ -657,7 +661,7 @@ fn impossible_sizes_are_refused() {
     let flat = Frame {
         lo: vec![0.0; 2],
         hi: vec![0.0; 2],
-        periodic: false,
+        family: Family::Cosine,
     };
     let positional = Positional::Fourier {
         frame: flat,
@@ -693,7 +697,7 @@ fn impossible_sizes_are_refused() {
 fn weights() -> Weights {
     let (model, entries) = Model::new(&ModelConfig::Vidon(tiny_vidon()), DIMS, 5).unwrap();
     let mut rng = stream(0, "weights", 0);
-    let normalisation = Normalisation::fit([&sample(&mut rng, 9, 9, DIMS)]).unwrap();
+    let normalisation = Normalisation::fit([&sample(&mut rng, 9, 9, DIMS)], false).unwrap();
     Weights {
         model,
         entries,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Sample;
 use crate::error::Result;
-use crate::models::basis::{FourierBasis, Frame};
+use crate::models::basis::{Basis, Frame};
 use crate::models::inputs::{Inputs, Sets};
 use crate::models::mlp::{Activation, Mlp};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
@@ -69,9 +69,9 @@ pub struct Trunk {
 #[derive(Clone, Debug)]
 enum Kind {
     Mlp(Mlp),
-    Fourier(FourierBasis),
+    Fourier(Basis),
     /// The coefficients `[outputs·(p + 1), functions]` are numbers that are not trained.
-    Pod(FourierBasis, Key),
+    Pod(Basis, Key),
 }
 
 impl Trunk {
@@ -97,11 +97,9 @@ impl Trunk {
             TrunkConfig::Pod { frame, functions } => {
                 let shape = [outputs * (p + 1), *functions];
                 let modes = plan.add("trunk.pod".into(), &shape, Init::Fixed);
-                Kind::Pod(FourierBasis::new(frame.clone(), *functions), modes)
+                Kind::Pod(Basis::new(frame.clone(), *functions), modes)
             }
-            TrunkConfig::Fourier { frame } => {
-                Kind::Fourier(FourierBasis::new(frame.clone(), p + 1))
-            }
+            TrunkConfig::Fourier { frame } => Kind::Fourier(Basis::new(frame.clone(), p + 1)),
         };
         Self { kind, p, outputs }
     }

@@ -8,14 +8,17 @@
 
 use std::sync::Arc;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use vidon_kernels::Heads;
 
-use crate::models::basis::{FourierBasis, Frame};
-use crate::models::inputs::Inputs;
+use crate::data::Sample;
+use crate::error::Result;
+use crate::models::basis::{Basis, Frame};
+use crate::models::inputs::{Inputs, to_vec};
 use crate::models::mlp::{Activation, Mlp};
-use crate::models::params::{Params, Plan};
+use crate::models::params::{Entry, Params, Plan};
+use crate::models::projection::{Projection, ProjectionConfig};
 use crate::models::trunk::{Trunk, TrunkConfig};
 use crate::models::{Dims, Extent};
 
@@ -66,6 +69,12 @@ pub struct VidonConfig {
     pub head_hidden: Vec<usize>,
     pub head_output: usize,
     pub combine_hidden: Vec<usize>,
+    pub combine_activation: Activation,
+    /// Coefficients of the sensors in a basis, for Φ to see beside the heads (or alone, with `heads = 0`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projection: Option<ProjectionConfig>,
+    /// Adds a linear map of what Φ sees to β.
+    pub skip: bool,
     /// Number of functions besides τ_0.
     pub p: usize,
     pub trunk: TrunkConfig,
@@ -82,6 +91,9 @@ impl Default for VidonConfig {
             head_hidden: vec![128; 4],
             head_output: 64,
             combine_hidden: vec![256; 4],
+            combine_activation: Activation::Tanh,
+            projection: None,
+            skip: false,
             p: 100,
             trunk: TrunkConfig::Mlp {
                 hidden: vec![250; 4],
@@ -94,12 +106,14 @@ impl Default for VidonConfig {
 #[derive(Clone, Debug)]
 pub struct Vidon {
     encoding: Encoding,
-    features: Option<FourierBasis>,
-    encode_coords: Mlp,
-    encode_values: Mlp,
+    features: Option<Basis>,
+    /// Ψ_c and Ψ_v; none without heads.
+    encoders: Option<[Mlp; 2]>,
     /// ω̃ and ν̃ of every head.
     heads: Vec<(Mlp, Mlp)>,
+    projection: Option<Projection>,
     combine: Mlp,
+    skip: Option<Mlp>,
     trunk: Trunk,
     d_enc: usize,
     /// For the fused kernels, where the heads have hidden layers.
@@ -111,17 +125,20 @@ impl Vidon {
         let tanh = Activation::Tanh;
         let (features, seen) = match &config.positional {
             Positional::Mlp => (None, dims.sensor_coords),
-            Positional::Fourier { frame, functions } => (
-                Some(FourierBasis::new(frame.clone(), *functions)),
-                *functions,
-            ),
+            Positional::Fourier { frame, functions } => {
+                (Some(Basis::new(frame.clone(), *functions)), *functions)
+            }
         };
         let d_enc = config.d_enc;
         let mut encoder = |name: &str, inputs: usize| {
             Mlp::new(plan, name, inputs, &config.encoder_hidden, d_enc, tanh)
         };
-        let encode_coords = encoder("encode_coords", seen);
-        let encode_values = encoder("encode_values", dims.sensor_values);
+        let encoders = (config.heads > 0).then(|| {
+            [
+                encoder("encode_coords", seen),
+                encoder("encode_values", dims.sensor_values),
+            ]
+        });
         let heads = (0..config.heads)
             .map(|h| {
                 let mut part = |name: &str, outputs: usize| {
@@ -137,15 +154,18 @@ impl Vidon {
                 (part("weight", 1), part("value", config.head_output))
             })
             .collect();
-        let pooled = config.heads * config.head_output;
-        let combine = Mlp::new(
-            plan,
-            "combine",
-            pooled,
-            &config.combine_hidden,
-            config.p,
-            tanh,
-        );
+        let projection = config
+            .projection
+            .as_ref()
+            .map(|c| Projection::new(plan, c, dims.sensor_values));
+        let seen =
+            config.heads * config.head_output + projection.as_ref().map_or(0, Projection::outputs);
+        let hidden = &config.combine_hidden;
+        let activation = config.combine_activation;
+        let combine = Mlp::new(plan, "combine", seen, hidden, config.p, activation);
+        let skip = config
+            .skip
+            .then(|| Mlp::new(plan, "skip", seen, &[], config.p, activation));
         let trunk = Trunk::new(
             plan,
             &config.trunk,
@@ -165,10 +185,11 @@ impl Vidon {
         Self {
             encoding: config.encoding,
             features,
-            encode_coords,
-            encode_values,
+            encoders,
             heads,
+            projection,
             combine,
+            skip,
             trunk,
             d_enc,
             fused_heads,
@@ -177,14 +198,33 @@ impl Vidon {
 
     /// β, `[samples, p]`.
     pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
-        let psi = self.encode(params, inputs);
-        let pooled = match &self.fused_heads {
-            Some(heads) if vidon_kernels::fused(&psi) => {
-                self.pool_fused(heads, params, psi, inputs)
-            }
-            _ => self.pool(params, psi, inputs),
-        };
-        self.combine.forward(params, pooled)
+        let mut seen = Vec::new();
+        if !self.heads.is_empty() {
+            let psi = self.encode(params, inputs);
+            seen.push(match &self.fused_heads {
+                Some(heads) if vidon_kernels::fused(&psi) => {
+                    self.pool_fused(heads, params, psi, inputs)
+                }
+                _ => self.pool(params, psi, inputs),
+            });
+        }
+        if let Some(projection) = &self.projection {
+            seen.push(project(projection, params, inputs));
+        }
+        let seen = Tensor::cat(seen, 1);
+        let beta = self.combine.forward(params, seen.clone());
+        match &self.skip {
+            Some(skip) => beta + skip.forward(params, seen),
+            None => beta,
+        }
+    }
+
+    /// Finds what the projection takes from training data.
+    pub(crate) fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+        match &self.projection {
+            Some(projection) => projection.fit(entries, samples),
+            None => Ok(()),
+        }
     }
 
     /// ν of all heads, `[samples, heads·outputs]`, in one fused operation up to the linear output layers, which are applied once a sample: the
@@ -225,14 +265,17 @@ impl Vidon {
         Tensor::cat(pooled.collect(), 1)
     }
 
-    /// The weights ω_j of every head, `[sensors, heads]`: what the network looks at.
-    pub fn head_weights(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+    /// The weights ω_j of every head, `[sensors, heads]`: what the network looks at; none without heads.
+    pub fn head_weights(&self, params: &Params, inputs: &Inputs) -> Option<Tensor<2>> {
+        if self.heads.is_empty() {
+            return None;
+        }
         let psi = self.encode(params, inputs);
         let shares = self
             .heads
             .iter()
             .map(|(weight, _)| self.shares(params, weight, psi.clone(), inputs));
-        Tensor::cat(shares.collect(), 1)
+        Some(Tensor::cat(shares.collect(), 1))
     }
 
     fn encode(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
@@ -241,10 +284,9 @@ impl Vidon {
             Some(basis) => basis.features(coords),
             None => coords,
         };
-        let place = self.encode_coords.forward(params, seen);
-        let value = self
-            .encode_values
-            .forward(params, inputs.sensor_values.clone());
+        let [coords, values] = self.encoders.as_ref().expect("there are heads");
+        let place = coords.forward(params, seen);
+        let value = values.forward(params, inputs.sensor_values.clone());
         match self.encoding {
             Encoding::Sum => place + value,
             Encoding::Product => place * value,
@@ -257,6 +299,16 @@ impl Vidon {
             .softmax(weight.forward(params, psi) / (self.d_enc as f64).sqrt())
     }
 
+    /// Numbers of activations kept for so many sensors: of the encoders, and of the heads.
+    pub(crate) fn activations(&self, sensors: usize) -> Vec<usize> {
+        let heads = self.heads.iter().map(|(w, v)| w.hidden() + v.hidden());
+        let encoders = self.encoders.iter().flatten().map(Mlp::hidden);
+        vec![
+            sensors * encoders.sum::<usize>(),
+            sensors * heads.sum::<usize>(),
+        ]
+    }
+
     /// Depth, width and size of the branch as the paper's remark on size defines them.
     pub(crate) fn branch_extent(&self) -> Extent {
         let deepest =
@@ -264,16 +316,17 @@ impl Vidon {
         let total = |of: &dyn Fn(&Mlp) -> usize| -> usize {
             self.heads.iter().map(|h| of(&h.0) + of(&h.1)).sum()
         };
-        let encoders = [&self.encode_coords, &self.encode_values];
+        let encoders = || self.encoders.iter().flatten();
         Extent {
-            depth: encoders.map(Mlp::depth).into_iter().max().unwrap_or(0)
+            depth: encoders().map(Mlp::depth).max().unwrap_or(0)
                 + deepest(&|h| h.0.depth())
                 + deepest(&|h| h.1.depth())
                 + self.combine.depth(),
-            width: encoders.map(Mlp::width).iter().sum::<usize>()
+            width: encoders().map(Mlp::width).sum::<usize>()
                 + total(&Mlp::width)
                 + self.combine.width(),
-            size: encoders.map(Mlp::size).iter().sum::<usize>()
+            size: encoders().map(Mlp::size).sum::<usize>()
+                + self.skip.iter().map(Mlp::size).sum::<usize>()
                 + total(&Mlp::size)
                 + self.combine.size(),
         }
@@ -282,4 +335,19 @@ impl Vidon {
     pub(crate) fn trunk(&self) -> &Trunk {
         &self.trunk
     }
+}
+
+/// The coefficients of every sample, `[samples, outputs]`, without gradient.
+fn project(projection: &Projection, params: &Params, inputs: &Inputs) -> Tensor<2> {
+    let (device, dtype) = (inputs.sensor_coords.device(), inputs.sensor_coords.dtype());
+    let fixed = projection.keys().map(|key| to_vec(params.get::<1>(key)));
+    let [prior, mean, spread] = &fixed;
+    let values = projection.project(
+        &[prior, mean, spread],
+        &to_vec(inputs.sensor_coords.clone()),
+        &to_vec(inputs.sensor_values.clone()),
+        inputs.sensors.offsets(),
+    );
+    let shape = [inputs.samples(), projection.outputs()];
+    Tensor::from_data(TensorData::new(values, shape), (&device, dtype))
 }

@@ -76,7 +76,7 @@ impl Data {
             train.iter().map(|s| &*s.query_coords),
         );
         let normalisation = match recipe.train.normalise {
-            true => Some(Normalisation::fit(&train)?),
+            true => Some(Normalisation::fit(&train, recipe.train.log_values)?),
             false => None,
         };
         Ok(Self {
@@ -100,6 +100,12 @@ impl Data {
                 model.name()
             )));
         }
+        if train.symmetries.any() && !model.takes_any_sensors() {
+            return Err(Error::Setting(format!(
+                "[train]: symmetries move the sensors, which {} cannot take",
+                model.name()
+            )));
+        }
         if model.answers_at_sensors() && (train.queries.or(train.validation_queries)).is_some() {
             return Err(Error::Setting(format!(
                 "[train]: {} answers at all of its sensors at once; leave out queries",
@@ -108,11 +114,12 @@ impl Data {
         }
         let mut seen = Vec::new();
         if let Some(scaling) = &self.normalisation
-            && model.fits_targets()
+            && model.fits_numbers()
         {
             seen = self.train.clone();
             for sample in &mut seen {
                 scaling.targets.apply(&mut sample.targets);
+                scaling.sensor_values.apply(&mut sample.sensor_values);
             }
         }
         let samples = if seen.is_empty() { &self.train } else { &seen };

@@ -20,6 +20,7 @@ mod metrics;
 mod optimiser;
 mod recipe;
 mod schedule;
+mod symmetry;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
@@ -27,6 +28,7 @@ pub use metrics::{Record, read_metrics};
 pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
 pub use schedule::Schedule;
+pub use symmetry::Symmetries;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
 use rand::seq::SliceRandom;
+use vidon_kernels::{memory_limit, set_memory_limit};
 
 use crate::data::{Batch, Normalisation, Sample, Subset, Watch};
 use crate::error::{Error, Result};
@@ -230,6 +233,9 @@ impl Training {
         lock: File,
     ) -> Result<Self> {
         remove_parts(folder);
+        if let Some(gigabytes) = recipe.train.memory_gb {
+            set_memory_limit((1e9 * gigabytes) as usize);
+        }
         let (model, entries) = data.model(&recipe)?;
         data.prepare(&model, &entries)?;
         let device = Device::flex().autodiff();
@@ -265,6 +271,21 @@ impl Training {
     /// Steps done.
     pub fn step(&self) -> u64 {
         self.state.progress.step
+    }
+
+    /// Bytes of activations that a step keeps for the way back, and the limit beyond which an operation's are worked out again.
+    pub fn activation_bytes(&self) -> (usize, usize) {
+        let train = &self.recipe.train;
+        let count = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
+        let most =
+            |of: &dyn Fn(&Sample) -> usize| self.data.train.iter().map(of).max().unwrap_or(0);
+        let batch = train.batch.min(self.data.train.len());
+        let sensors = batch * count(most(&|s| s.sensor_coords.len()), train.sensors);
+        let queries = batch * count(most(&|s| s.query_coords.len()), train.queries);
+        let limit = memory_limit();
+        let parts = self.model.activations(sensors, queries);
+        let kept = parts.iter().map(|n| 4 * n).filter(|&n| n <= limit);
+        (kept.sum(), limit)
     }
 
     /// Numbers that are trained.
@@ -402,7 +423,13 @@ impl Training {
             sensors: train.sensors,
             queries: train.queries,
         };
-        Batch::random(&samples, subset, &mut stream(train.seed, "step", step))
+        let mut rng = stream(train.seed, "step", step);
+        let mut batch = Batch::random(&samples, subset, &mut rng);
+        if train.symmetries.any() {
+            let coords = &self.data.meta.sensor_coords;
+            train.symmetries.apply(&mut batch, coords, &mut rng);
+        }
+        batch
     }
 
     /// Writes the checkpoint, unless a number is not finite; says whether it did.
@@ -507,6 +534,9 @@ pub fn time_steps(
     train: &TrainRecipe,
     steps: usize,
 ) -> Result<Vec<f64>> {
+    if let Some(gigabytes) = train.memory_gb {
+        set_memory_limit((1e9 * gigabytes) as usize);
+    }
     let mut state = State::new(entries, &Device::flex().autodiff(), false);
     let samples: Vec<&Sample> = samples.iter().collect();
     let subset = Subset {

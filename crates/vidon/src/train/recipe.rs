@@ -12,6 +12,7 @@ use crate::sensors::Layout;
 use crate::train::budget::Budget;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
+use crate::train::symmetry::Symmetries;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,6 +100,8 @@ pub struct TrainRecipe {
     /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
     pub sensors: Option<usize>,
     pub queries: Option<usize>,
+    /// Symmetries of the problem, one drawn for each sample in every step.
+    pub symmetries: Symmetries,
     pub loss: Loss,
     pub optimiser: Optimiser,
     pub rate: f64,
@@ -112,6 +115,10 @@ pub struct TrainRecipe {
     pub ema: Option<f64>,
     /// Scale values and targets to [0, 1] with the extremes of the training data.
     pub normalise: bool,
+    /// Take the logarithm of the sensors' values first; for positive quantities.
+    pub log_values: bool,
+    /// Gigabytes that an operation's activations may take until they are worked out again instead of kept; a third of what is free where not given.
+    pub memory_gb: Option<f64>,
     /// The first limit that is reached ends the training.
     pub steps: Option<u64>,
     pub epochs: Option<f64>,
@@ -131,6 +138,7 @@ impl Default for TrainRecipe {
             batch: 50,
             sensors: None,
             queries: None,
+            symmetries: Symmetries::default(),
             loss: Loss::Mse,
             optimiser: Optimiser::Adam,
             rate: 1e-3,
@@ -140,6 +148,8 @@ impl Default for TrainRecipe {
             clip: None,
             ema: None,
             normalise: true,
+            log_values: false,
+            memory_gb: None,
             steps: None,
             epochs: None,
             budget: None,
@@ -226,6 +236,7 @@ impl TrainRecipe {
             ("decay", Some(self.decay), 0.0, f64::MAX),
             ("clip", self.clip, f64::MIN_POSITIVE, f64::MAX),
             ("ema", self.ema, 0.0, 1.0 - 1e-9),
+            ("memory_gb", self.memory_gb, 0.0, f64::MAX),
             ("epochs", self.epochs, f64::MIN_POSITIVE, f64::MAX),
             (
                 "validate_every",
@@ -253,6 +264,9 @@ impl TrainRecipe {
                 }
                 _ => {}
             }
+        }
+        if self.log_values && !self.normalise {
+            return Some("log_values needs normalise = true".into());
         }
         if self.steps.is_none() && self.epochs.is_none() && self.budget.is_none() {
             return Some("say how long: steps, epochs or budget (such as \"30m\")".into());

@@ -1,0 +1,347 @@
+//! Projection heads: what scattered sensors say of a function, by regularised least squares in a basis φ,
+//!
+//!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m,   A_jk = P_k φ_k(x_j),   P_k = (1 + |k|²)^{-decay/2}.
+//!
+//! It takes any number of sensors, anywhere, in any order; where there are few, the prior P takes over. Averages over random sensors are off by
+//! m^{-1/2}; this is nearly exact on smooth functions. Decay and λ are chosen by how well left-out sensors of training samples are predicted. The network
+//! sees the coefficients with the mean and spread of the training set taken out.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Sample;
+use crate::error::{Error, Result};
+use crate::models::basis::{Basis, Frame};
+use crate::models::params::{Entry, Init, Key, Plan};
+
+/// Choices of decay and λ.
+const DECAYS: [f64; 5] = [0.0, 1.0, 2.0, 3.0, 4.0];
+const RIDGES: [f64; 6] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1];
+/// Training samples that the choice looks at, and the share of their sensors that is left out.
+const TRIALS: usize = 24;
+const LEFT_OUT: usize = 8;
+/// Spreads are at least this share of the largest.
+const LEAST_SPREAD: f64 = 1e-3;
+
+/// A projection in the branch of a VIDON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectionConfig {
+    #[serde(default)]
+    pub frame: Frame,
+    /// Number of basis functions.
+    pub functions: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Projection {
+    basis: Basis,
+    values: usize,
+    /// Not trained: decay and λ, and mean and spread of every coefficient.
+    prior: Key,
+    mean: Key,
+    spread: Key,
+}
+
+impl Projection {
+    pub fn new(plan: &mut Plan, config: &ProjectionConfig, values: usize) -> Self {
+        let outputs = config.functions * values;
+        Self {
+            basis: Basis::new(config.frame.clone(), config.functions),
+            values,
+            prior: plan.add("projection.prior".into(), &[2], Init::Fixed),
+            mean: plan.add("projection.mean".into(), &[outputs], Init::Fixed),
+            spread: plan.add("projection.spread".into(), &[outputs], Init::Fixed),
+        }
+    }
+
+    /// Numbers it gives for a sample.
+    pub fn outputs(&self) -> usize {
+        self.basis.len() * self.values
+    }
+
+    /// Chooses decay and λ, and measures the coefficients of the training set.
+    pub fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+        let trials: Vec<Trial> = samples
+            .par_iter()
+            .take(TRIALS)
+            .filter(|s| s.sensor_coords.len() >= 2 * LEFT_OUT)
+            .map(|s| Trial::new(self, s))
+            .collect();
+        let mut best = (f64::INFINITY, 2.0, 1e-3);
+        for decay in DECAYS {
+            let prior = self.amplitudes(decay);
+            for ridge in RIDGES {
+                let miss: f64 = trials.par_iter().map(|t| t.miss(self, &prior, ridge)).sum();
+                if miss < best.0 {
+                    best = (miss, decay, ridge);
+                }
+            }
+        }
+        let (_, decay, ridge) = best;
+        entries[self.prior.place()].values = vec![decay as f32, ridge as f32];
+        let prior = self.amplitudes(decay);
+        let fits: Vec<Vec<f32>> = samples
+            .par_iter()
+            .map(|s| {
+                self.coefs(
+                    s.sensor_coords.data(),
+                    s.sensor_values.data(),
+                    &prior,
+                    ridge,
+                )
+            })
+            .collect();
+        let (n, count) = (self.outputs(), fits.len() as f64);
+        let mean: Vec<f64> = (0..n)
+            .map(|k| fits.iter().map(|f| f[k] as f64).sum::<f64>() / count)
+            .collect();
+        let spread: Vec<f64> = (0..n)
+            .map(|k| {
+                let squares = fits.iter().map(|f| (f[k] as f64 - mean[k]).powi(2));
+                (squares.sum::<f64>() / count).sqrt()
+            })
+            .collect();
+        let largest = spread.iter().copied().fold(0.0, f64::max);
+        if largest == 0.0 {
+            return Err(Error::Setting(
+                "all training samples read the same: there is nothing to learn from".into(),
+            ));
+        }
+        let floor = LEAST_SPREAD * largest;
+        entries[self.mean.place()].values = mean.iter().map(|v| *v as f32).collect();
+        entries[self.spread.place()].values = spread.iter().map(|v| v.max(floor) as f32).collect();
+        Ok(())
+    }
+
+    fn amplitudes(&self, decay: f64) -> Vec<f64> {
+        let orders = self.basis.orders();
+        orders
+            .iter()
+            .map(|k| (1.0 + k * k).powf(-0.5 * decay))
+            .collect()
+    }
+
+    /// The scaled coefficients of every sample, one row each: `fixed` are the numbers found by [`fit`](Self::fit).
+    pub fn project(
+        &self,
+        fixed: &[&[f32]; 3],
+        coords: &[f32],
+        values: &[f32],
+        offsets: &[usize],
+    ) -> Vec<f32> {
+        let [prior, mean, spread] = fixed;
+        let (amplitudes, ridge) = (self.amplitudes(prior[0] as f64), prior[1] as f64);
+        let dim = coords.len() / offsets[offsets.len() - 1];
+        let fits: Vec<Vec<f32>> = offsets
+            .par_windows(2)
+            .map(|w| {
+                let (coords, values) = (
+                    &coords[w[0] * dim..w[1] * dim],
+                    &values[w[0] * self.values..w[1] * self.values],
+                );
+                let mut coefs = self.coefs(coords, values, &amplitudes, ridge);
+                for ((c, m), s) in coefs.iter_mut().zip(*mean).zip(*spread) {
+                    *c = (*c - m) / s;
+                }
+                coefs
+            })
+            .collect();
+        fits.concat()
+    }
+
+    /// The keys of what [`project`](Self::project) needs.
+    pub fn keys(&self) -> [Key; 3] {
+        [self.prior, self.mean, self.spread]
+    }
+
+    /// Coefficients of one sample, component by component.
+    fn coefs(&self, coords: &[f32], values: &[f32], prior: &[f64], ridge: f64) -> Vec<f32> {
+        let normal = Normal::new(self, coords, values);
+        let solved = normal.solve(prior, ridge);
+        solved.iter().map(|c| *c as f32).collect()
+    }
+}
+
+/// The normal equations of a sample: ΦᵀΦ/m and Φᵀu/m.
+struct Normal {
+    functions: usize,
+    gram: Vec<f32>,
+    right: Vec<f64>,
+}
+
+impl Normal {
+    fn new(projection: &Projection, coords: &[f32], values: &[f32]) -> Self {
+        let (n, width) = (projection.basis.len(), projection.values);
+        let stride = n.next_multiple_of(16);
+        let features = projection.basis.evaluate(coords, stride);
+        let m = features.len() / stride;
+        let gram = vidon_kernels::gram(&features, stride, n);
+        let mut right = vec![0.0; n * width];
+        for (row, value) in features.chunks(stride).zip(values.chunks(width)) {
+            for (c, v) in value.iter().enumerate() {
+                let share = *v as f64 / m as f64;
+                for (r, f) in right[c * n..(c + 1) * n].iter_mut().zip(row) {
+                    *r += share * *f as f64;
+                }
+            }
+        }
+        let gram = gram.iter().map(|g| g / m as f32).collect();
+        Self {
+            functions: n,
+            gram,
+            right,
+        }
+    }
+
+    /// c for every component.
+    fn solve(&self, prior: &[f64], ridge: f64) -> Vec<f64> {
+        let n = self.functions;
+        let mut matrix = self.gram.clone();
+        for i in 0..n {
+            for j in 0..=i {
+                matrix[i * n + j] *= (prior[i] * prior[j]) as f32;
+            }
+            matrix[i * n + i] += ridge as f32;
+        }
+        let mut right: Vec<f32> = self
+            .right
+            .iter()
+            .enumerate()
+            .map(|(i, r)| (r * prior[i % n]) as f32)
+            .collect();
+        vidon_kernels::solve_positive(&mut matrix, n, &mut right);
+        let scaled = right.iter().enumerate();
+        scaled.map(|(i, c)| *c as f64 * prior[i % n]).collect()
+    }
+}
+
+/// A sample with some sensors left out.
+struct Trial {
+    normal: Normal,
+    left_out: Vec<f32>,
+    truth: Vec<f32>,
+}
+
+impl Trial {
+    fn new(projection: &Projection, sample: &Sample) -> Self {
+        let count = sample.sensor_coords.len();
+        let (out, kept): (Vec<usize>, Vec<usize>) = (0..count).partition(|i| i % LEFT_OUT == 3);
+        let (coords, values) = (
+            sample.sensor_coords.select(&kept),
+            sample.sensor_values.select(&kept),
+        );
+        let places = sample.sensor_coords.select(&out);
+        Self {
+            normal: Normal::new(projection, coords.data(), values.data()),
+            left_out: projection
+                .basis
+                .evaluate(places.data(), projection.basis.len()),
+            truth: sample.sensor_values.select(&out).data().to_vec(),
+        }
+    }
+
+    /// The squared error on the left-out sensors, relative.
+    fn miss(&self, projection: &Projection, prior: &[f64], ridge: f64) -> f64 {
+        let (n, width) = (projection.basis.len(), projection.values);
+        let coefs = self.normal.solve(prior, ridge);
+        let (mut far, mut norm) = (0.0, 1e-30);
+        for (row, truth) in self.left_out.chunks(n).zip(self.truth.chunks(width)) {
+            for (c, t) in truth.iter().enumerate() {
+                let pairs = row.iter().zip(&coefs[c * n..]);
+                let found: f64 = pairs.map(|(f, c)| *f as f64 * c).sum();
+                far += (found - *t as f64).powi(2);
+                norm += (*t as f64).powi(2);
+            }
+        }
+        // Sums that are not finite lose.
+        if far.is_finite() {
+            far / norm
+        } else {
+            f64::MAX
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::models::basis::Family;
+    use crate::rng::stream;
+    use rand::RngExt;
+    use std::sync::Arc;
+
+    fn smooth(m: usize, index: u64) -> Sample {
+        let mut rng = stream(5, "smooth", index);
+        let (a, b) = (
+            rng.random_range(-1.0..1.0f32),
+            rng.random_range(-1.0..1.0f32),
+        );
+        let places: Vec<f32> = (0..2 * m).map(|_| rng.random()).collect();
+        let tau = std::f32::consts::TAU;
+        let u = |p: &[f32]| 0.3 + a * (tau * p[0]).cos() + b * (tau * (p[0] - 2.0 * p[1])).sin();
+        Sample {
+            name: None,
+            sensor_values: Rows::new(1, places.chunks(2).map(u).collect()),
+            sensor_coords: Rows::new(2, places),
+            query_coords: Arc::new(Rows::new(2, vec![0.0; 2])),
+            targets: Rows::new(1, vec![0.0]),
+        }
+    }
+
+    /// A trigonometric polynomial is recovered from scattered sensors; the order of the sensors does not matter; one sensor is enough for an answer.
+    #[test]
+    fn smooth_functions_are_recovered_from_scattered_sensors() {
+        let frame = Frame {
+            lo: vec![0.0; 2],
+            hi: vec![1.0; 2],
+            family: Family::Periodic,
+        };
+        let config = ProjectionConfig {
+            frame,
+            functions: 49,
+        };
+        let mut plan = Plan::new(stream(0, "plan", 0), 1 << 20);
+        let projection = Projection::new(&mut plan, &config, 1);
+        let mut entries = plan.entries;
+        let samples: Vec<Sample> = (0..30).map(|i| smooth(150, i)).collect();
+        projection.fit(&mut entries, &samples).unwrap();
+        let prior = projection.amplitudes(entries[0].values[0] as f64);
+        let ridge = entries[0].values[1] as f64;
+        let fresh = smooth(150, 99);
+        let coefs = projection.coefs(
+            fresh.sensor_coords.data(),
+            fresh.sensor_values.data(),
+            &prior,
+            ridge,
+        );
+        let features = projection.basis.evaluate(fresh.sensor_coords.data(), 49);
+        let worst = features
+            .chunks(49)
+            .zip(fresh.sensor_values.data())
+            .map(|(row, t)| (row.iter().zip(&coefs).map(|(f, c)| f * c).sum::<f32>() - t).abs());
+        assert!(worst.fold(0.0, f32::max) < 2e-3);
+        let fixed = [
+            &entries[0].values[..],
+            &entries[1].values,
+            &entries[2].values,
+        ];
+        let run = |s: &Sample| {
+            projection.project(
+                &fixed,
+                s.sensor_coords.data(),
+                s.sensor_values.data(),
+                &[0, s.sensor_coords.len()],
+            )
+        };
+        let order: Vec<usize> = (0..150).rev().collect();
+        let mut turned = fresh.clone();
+        turned.sensor_coords = fresh.sensor_coords.select(&order);
+        turned.sensor_values = fresh.sensor_values.select(&order);
+        for (a, b) in run(&fresh).iter().zip(run(&turned)) {
+            assert!((a - b).abs() < 1e-2 * a.abs().max(1.0), "{a} {b}");
+        }
+        assert!(run(&smooth(1, 7)).iter().all(|c| c.is_finite()));
+    }
+}

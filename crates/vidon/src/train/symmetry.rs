@@ -1,0 +1,206 @@
+//! Symmetries of a problem as free data: in every step each sample is seen through a randomly drawn one, sensors and queries alike.
+//!
+//! On the box of the sensors: flips of axes, swaps of axes, and on a torus shifts along the axes. With `odd` a mirror image (an odd number of flips
+//! and swaps) changes the sign of values and targets, as that of a vorticity does.
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Batch, Channel, Rows};
+use crate::rng::Rng;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Symmetries {
+    pub flips: bool,
+    pub swaps: bool,
+    pub shifts: bool,
+    pub odd: bool,
+}
+
+/// One symmetry, in coordinates scaled to [0, 1].
+struct Motion {
+    /// Where each axis comes from, whether it is turned round, and how far it is shifted.
+    axes: Vec<(usize, bool, f64)>,
+    mirrored: bool,
+}
+
+impl Symmetries {
+    pub fn any(self) -> bool {
+        self.flips || self.swaps || self.shifts
+    }
+
+    fn draw(self, dim: usize, rng: &mut Rng) -> Motion {
+        let mut order: Vec<usize> = (0..dim).collect();
+        let mut mirrored = false;
+        if self.swaps {
+            for i in (1..dim).rev() {
+                let j = rng.random_range(0..=i);
+                order.swap(i, j);
+                mirrored ^= i != j;
+            }
+        }
+        let axes = order.into_iter().map(|from| {
+            let flip = self.flips && rng.random::<bool>();
+            mirrored ^= flip;
+            let shift = if self.shifts {
+                rng.random::<f64>()
+            } else {
+                0.0
+            };
+            (from, flip, shift)
+        });
+        Motion {
+            axes: axes.collect(),
+            mirrored,
+        }
+    }
+
+    /// Moves every sample of the batch by a symmetry of its own.
+    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], rng: &mut Rng) {
+        let dim = coords.len();
+        let ends: Vec<[f64; 2]> = coords
+            .iter()
+            .map(|c| c.range.unwrap_or([0.0, 1.0]))
+            .collect();
+        batch.separate_queries();
+        let offsets = batch.query_offsets.clone().expect("separate queries");
+        for sample in 0..batch.len() {
+            let motion = self.draw(dim, rng);
+            let sensors = batch.sensor_offsets[sample]..batch.sensor_offsets[sample + 1];
+            let queries = offsets[sample]..offsets[sample + 1];
+            let parts = [
+                (&mut batch.sensor_coords, sensors.clone()),
+                (&mut batch.query_coords, queries.clone()),
+            ];
+            for (rows, range) in parts {
+                let width = rows.width();
+                let part = &mut rows.data_mut()[range.start * width..range.end * width];
+                for point in part.chunks_exact_mut(width) {
+                    motion.apply(&mut point[..dim], &ends);
+                }
+            }
+            if self.odd && motion.mirrored {
+                negate(&mut batch.sensor_values, sensors);
+                negate(&mut batch.targets, queries);
+            }
+        }
+    }
+}
+
+fn negate(rows: &mut Rows, range: std::ops::Range<usize>) {
+    let width = rows.width();
+    let part = &mut rows.data_mut()[range.start * width..range.end * width];
+    part.iter_mut().for_each(|v| *v = -*v);
+}
+
+impl Motion {
+    fn apply(&self, point: &mut [f32], ends: &[[f64; 2]]) {
+        let scaled: Vec<f64> = point
+            .iter()
+            .zip(ends)
+            .map(|(x, [lo, hi])| (*x as f64 - lo) / (hi - lo))
+            .collect();
+        for (to, ((from, flip, shift), [lo, hi])) in
+            point.iter_mut().zip(self.axes.iter().zip(ends))
+        {
+            let mut x = scaled[*from];
+            if *flip {
+                x = 1.0 - x;
+            }
+            if *shift > 0.0 {
+                x = (x + shift).rem_euclid(1.0);
+            }
+            *to = (lo + x * (hi - lo)) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Sample;
+    use crate::rng::stream;
+    use std::sync::Arc;
+
+    /// A function that has the symmetries is still itself afterwards: sensors and queries move together.
+    #[test]
+    fn invariant_functions_stay_what_they_are() {
+        let places: Vec<f32> = (0..40).map(|i| ((i * 37) % 41) as f32 / 41.0).collect();
+        let tau = std::f32::consts::TAU;
+        // Even under flips and swaps on the unit square.
+        let even = |p: &[f32]| (tau * p[0]).cos() + (tau * p[1]).cos();
+        let sample = Sample {
+            name: None,
+            sensor_values: Rows::new(1, places.chunks(2).map(even).collect()),
+            targets: Rows::new(1, places.chunks(2).map(even).collect()),
+            query_coords: Arc::new(Rows::new(2, places.clone())),
+            sensor_coords: Rows::new(2, places),
+        };
+        let range = Some([0.0, 1.0]);
+        let coords = ["x", "y"].map(|n| Channel {
+            range,
+            ..Channel::named(n)
+        });
+        let symmetries = Symmetries {
+            flips: true,
+            swaps: true,
+            ..Symmetries::default()
+        };
+        let mut batch = Batch::new(&[&sample, &sample, &sample, &sample]);
+        symmetries.apply(&mut batch, &coords, &mut stream(1, "test", 0));
+        assert_eq!(batch.query_offsets, Some(vec![0, 20, 40, 60, 80]));
+        for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
+            assert!((even(p) - v).abs() < 1e-5);
+        }
+        for (p, v) in batch.query_coords.iter().zip(batch.targets.data()) {
+            assert!((even(p) - v).abs() < 1e-5);
+        }
+        assert_eq!(batch.sensor_coords, batch.query_coords);
+        let moved = (0..4).any(|s| batch.sensor_coords.row(20 * s) != sample.sensor_coords.row(0));
+        assert!(moved);
+    }
+
+    /// With `odd`, sin(2πx) stays itself under flips of x; shifts keep points in the box.
+    #[test]
+    fn mirrored_values_change_sign_and_shifts_wrap() {
+        let places: Vec<f32> = (0..30).map(|i| i as f32 / 30.0).collect();
+        let wave = |p: &[f32]| (std::f32::consts::TAU * p[0]).sin();
+        let sample = Sample {
+            name: None,
+            sensor_values: Rows::new(1, places.chunks(1).map(wave).collect()),
+            targets: Rows::new(1, vec![1.0]),
+            query_coords: Arc::new(Rows::new(1, vec![0.25])),
+            sensor_coords: Rows::new(1, places),
+        };
+        let coords = [Channel {
+            range: Some([0.0, 1.0]),
+            ..Channel::named("x")
+        }];
+        let mut batch = Batch::new(&[&sample; 8]);
+        let odd = Symmetries {
+            flips: true,
+            odd: true,
+            ..Symmetries::default()
+        };
+        odd.apply(&mut batch, &coords, &mut stream(2, "test", 0));
+        for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
+            assert!((wave(p) - v).abs() < 1e-5);
+        }
+        for (p, v) in batch.query_coords.iter().zip(batch.targets.data()) {
+            assert!((wave(p) - v).abs() < 1e-5);
+        }
+        let shifts = Symmetries {
+            shifts: true,
+            ..Symmetries::default()
+        };
+        shifts.apply(&mut batch, &coords, &mut stream(3, "test", 0));
+        assert!(
+            batch
+                .sensor_coords
+                .data()
+                .iter()
+                .all(|x| (0.0..=1.0).contains(x))
+        );
+    }
+}
