@@ -271,7 +271,7 @@ fn the_demo_runs_from_nothing_to_pictures() {
     ] {
         assert!(words.contains(part), "{words}");
     }
-    for file in ["prediction.png", "heads.png", "learning.png"] {
+    for file in ["prediction.png", "learning.png"] {
         assert!(dir.join("runs/demo").join(file).exists(), "{file}");
     }
     assert!(fail(dir, "demo").contains("holds a run already"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use vidon::data::{ProblemSource, Source};
 use vidon::eval::{ErrorSummary, errors};
-use vidon::plot::{comparison_panels, draw, head_panels};
+use vidon::plot::{comparison_panels, draw};
 use vidon::problems::Split;
 use vidon::train::{Budget, Recipe, Stop, Training};
 use vidon::{Error, Predictor, Result};
@@ -17,7 +17,7 @@ use crate::ui::{Ui, percent, print};
 /// Learn travelling fronts from scattered sensors in two minutes: start here
 ///
 /// Makes Allen–Cahn data (fronts that travel through a square) with randomly placed sensors, a different number and different places in every
-/// sample, trains a VIDON to predict all of space-time from the sensors at t = 0, measures its error on functions it has never seen, and draws them.
+/// sample, trains a VIDON (a least-squares projection of the sensors, then a perceptron) to predict all of space-time from the sensors at t = 0, measures its error on functions it has never seen, and draws them.
 #[derive(Args)]
 pub struct Arguments {
     /// Folder for the run and the pictures
@@ -36,7 +36,7 @@ pub struct Arguments {
     cache: Cache,
 }
 
-const RECIPE: &str = include_str!("../../../../recipes/demo.toml");
+const RECIPE: &str = include_str!("../../../../recipes/fast/allen-cahn.toml");
 /// Mean relative L² error of the paper's VIDON on this problem and layout.
 const PAPER: f64 = 0.0120;
 
@@ -78,17 +78,13 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let meta = source.meta()?;
     let sample = source.collect(1, &())?.remove(0);
     let found = predictor.predict_samples(&[&sample])?.remove(0);
-    let (figure, heads) = (folder.join("prediction.png"), folder.join("heads.png"));
+    let figure = folder.join("prediction.png");
     draw(&figure, &comparison_panels(&meta, &sample, &found), 4)?;
-    if let Some(weights) = predictor.head_weights(&sample)? {
-        draw(&heads, &head_panels(&meta, &sample, &weights), 4)?;
-    }
     print(&format!(
         "\nmean relative L² error on {samples} test samples: {} (the paper's VIDON, after 2 million steps on a GPU: {})
 
 pictures
   {}   input, truth, prediction and error
-  {}        what the heads look at
   {}     learning curves
 
 what to try next
@@ -99,7 +95,6 @@ what to try next
         percent(summary.mean),
         percent(PAPER),
         figure.display(),
-        heads.display(),
         folder.join("learning.png").display(),
         folder = folder.display()
     ))

@@ -259,7 +259,7 @@ fn all_cells_of_the_paper_have_a_recipe() {
     }
     assert_eq!(cells, 26);
     for other in [
-        "demo.toml",
+        "fast/allen-cahn.toml",
         "kriged/darcy-deeponet-variable.toml",
         "kriged/allen-cahn-deeponet-variable.toml",
         "kriged/navier-stokes-deeponet-variable.toml",
