@@ -3,8 +3,8 @@
     cargo build --release --workspace
     python bench/peers/compare.py target/release/vidon [--rounds 10] [--only branch]
 
-Each round runs every program once (each warms up, then measures once); prints best and median of all rounds and the ratios. Nothing else should
-run meanwhile.
+The programs take turns; at each turn one warms up and measures twice. Prints best and median of all rounds and the ratios. Nothing else should run
+meanwhile.
 """
 import argparse
 import json
@@ -28,17 +28,20 @@ WORK = [
 ]
 
 
+TURN = 2  # rounds a turn
+
+
 def ours(program, only):
-    command = [program, "bench", "--quiet", "--json", "--rounds", "1", "--only", only]
+    command = [program, "bench", "--quiet", "--json", "--rounds", str(TURN), "--only", only]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     (measured,) = found["measured"]
-    return measured["best_ms"] / 1e3
+    return [ms / 1e3 for ms in measured["all_ms"]]
 
 
 def theirs(script, what, sensors):
-    command = [sys.executable, str(HERE / script), what, "--sensors", str(sensors), "--rounds", "1"]
+    command = [sys.executable, str(HERE / script), what, "--sensors", str(sensors), "--rounds", str(TURN)]
     done = subprocess.run(command, check=True, capture_output=True)
-    return json.loads(done.stdout.decode().splitlines()[-1])[0]
+    return json.loads(done.stdout.decode().splitlines()[-1])
 
 
 def main():
@@ -53,11 +56,11 @@ def main():
         if options.only not in name:
             continue
         times = {"ours": [], "torch": [], "jax": []}
-        for _ in range(options.rounds):
-            times["ours"].append(ours(options.program, only))
-            times["torch"].append(theirs("vidon_torch.py", what, sensors))
+        for _ in range((options.rounds + TURN - 1) // TURN):
+            times["ours"] += ours(options.program, only)
+            times["torch"] += theirs("vidon_torch.py", what, sensors)
             if jax:
-                times["jax"].append(theirs("vidon_jax.py", what, sensors))
+                times["jax"] += theirs("vidon_jax.py", what, sensors)
         shown = ""
         for peer in ["ours", "torch", "jax"]:
             best, median = (min(times[peer]), statistics.median(times[peer])) if times[peer] else (0, 0)

@@ -21,9 +21,14 @@ fn model(name: &str, problem: &str) -> String {
     let trunk = format!(
         "trunk = {{ kind = \"pod\", functions = 150, frame = {{ family = \"{family}\" }} }}"
     );
+    // Pooling alone is slow to learn here.
+    let projection = match problem {
+        "navier-stokes" => "projection = { functions = 81, frame = { family = \"periodic\" } }\n",
+        _ => "",
+    };
     match name {
         "vidon" => format!(
-            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ family = \"{family}\" }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{trunk}\n"
+            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ family = \"{family}\" }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{projection}{trunk}\n"
         ),
         "deeponet" => format!(
             "name = \"deeponet\"\nsensors = {sensors}\nbranch_hidden = [128, 128]\np = 50\n{trunk}\n"

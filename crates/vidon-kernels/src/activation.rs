@@ -177,7 +177,11 @@ mod tests {
     fn activations_and_slopes_are_close_to_their_formulas() {
         let x: Vec<f32> = (-4096..4096).map(|i| i as f32 * 2.5e-3).collect();
         let (mut y, mut slope) = (x.clone(), x.clone());
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+        for isa in Isa::ALL
+            .into_iter()
+            .filter(|isa| isa.available())
+            .chain([Isa::Wide])
+        {
             for act in [
                 Activation::Identity,
                 Activation::Tanh,

@@ -10,6 +10,9 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F.
     Avx512,
+    /// The blocks of AVX-512 in plain arrays.
+    #[cfg(test)]
+    Wide,
 }
 
 impl Isa {
@@ -20,6 +23,8 @@ impl Isa {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            #[cfg(test)]
+            Isa::Wide => "wide",
         }
     }
 
@@ -27,6 +32,8 @@ impl Isa {
     pub fn available(self) -> bool {
         match self {
             Isa::Portable => true,
+            #[cfg(test)]
+            Isa::Wide => true,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(target_arch = "x86_64")]
@@ -38,8 +45,10 @@ impl Isa {
 
     /// The best this machine has.
     pub fn best() -> Isa {
-        let available = Isa::ALL.into_iter().filter(|isa| isa.available());
-        available.last().expect("the portable one is everywhere")
+        let mut available = Isa::ALL.into_iter().filter(|isa| isa.available());
+        available
+            .next_back()
+            .expect("the portable one is everywhere")
     }
 
     /// The one that the environment variable `VIDON_ISA` asks for, else the best; or why that cannot be.
@@ -85,6 +94,8 @@ macro_rules! dispatch {
                     crate::Isa::Avx512 => avx512($($arg),*),
                     #[cfg(target_arch = "x86_64")]
                     crate::Isa::Avx2 => avx2($($arg),*),
+                    #[cfg(test)]
+                    crate::Isa::Wide => $generic::<crate::simd::Wide>($($arg),*),
                     _ => $generic::<crate::simd::Portable>($($arg),*),
                 }
             }

@@ -107,6 +107,8 @@ impl Plan {
             Isa::Avx512 => block::<crate::simd::Avx512>(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => block::<crate::simd::Avx2>(),
+            #[cfg(test)]
+            Isa::Wide => block::<crate::simd::Wide>(),
             _ => block::<crate::simd::Portable>(),
         };
         let mut plan = Self {

@@ -408,8 +408,8 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let nodes = [rows.node(), weights.node()];
         let (x, w) = (
-            contiguous(&rows.primitive()),
-            contiguous(&weights.primitive()),
+            contiguous(rows.primitive()),
+            contiguous(weights.primitive()),
         );
         match MlpBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
@@ -430,10 +430,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         call: PoolCall,
     ) -> FloatTensor<Self> {
         let nodes = [psi.node(), weights.node()];
-        let (x, w) = (
-            contiguous(&psi.primitive()),
-            contiguous(&weights.primitive()),
-        );
+        let (x, w) = (contiguous(psi.primitive()), contiguous(weights.primitive()));
         match PoolBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (heads, offsets) = (&call.heads, &call.offsets);
@@ -461,7 +458,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         call: ContractCall,
     ) -> FloatTensor<Self> {
         let nodes = [beta.node(), tau.node()];
-        let (b, t) = (contiguous(&beta.primitive()), contiguous(&tau.primitive()));
+        let (b, t) = (contiguous(beta.primitive()), contiguous(tau.primitive()));
         let out = Flex::fused_contract(b.clone(), t.clone(), call.clone());
         match ContractBackward
             .prepare::<C>(nodes)
@@ -479,7 +476,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         layer: FourierLayer,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weights.node()];
-        let (x, w) = (contiguous(&x.primitive()), contiguous(&weights.primitive()));
+        let (x, w) = (contiguous(x.primitive()), contiguous(weights.primitive()));
         let (out, kept) = fourier_forward(Isa::current(), &layer, numbers(&x), numbers(&w));
         let count = out.len() / layer.channels;
         let out = raw(out, count);

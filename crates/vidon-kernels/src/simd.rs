@@ -33,69 +33,85 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn power_of_two(n: Self::V) -> Self::V;
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Portable;
-
 /// Plain arrays; the compiler makes of it what the target's baseline has.
-unsafe impl Simd for Portable {
-    type V = [f32; 8];
-    const LANES: usize = 8;
-    const ROWS: usize = 2;
-    const VECTORS: usize = 2;
+macro_rules! arrays {
+    ($(#[$attribute:meta])* $name:ident, $lanes:literal, $rows:literal, $vectors:literal) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
 
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> [f32; 8] {
-        unsafe { from.cast::<[f32; 8]>().read_unaligned() }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut f32, v: [f32; 8]) {
-        unsafe { to.cast::<[f32; 8]>().write_unaligned(v) }
-    }
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> [f32; 8] {
-        [x; 8]
-    }
-    #[inline(always)]
-    unsafe fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| a[i] + b[i])
-    }
-    #[inline(always)]
-    unsafe fn mul(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| a[i] * b[i])
-    }
-    #[inline(always)]
-    unsafe fn div(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| a[i] / b[i])
-    }
-    #[inline(always)]
-    unsafe fn about_inverse(a: [f32; 8]) -> [f32; 8] {
-        a.map(|a| 1.0 / a)
-    }
-    #[inline(always)]
-    unsafe fn min(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| if a[i] < b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    unsafe fn max(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    unsafe fn fma(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| a[i] * b[i] + c[i])
-    }
-    #[inline(always)]
-    unsafe fn fnma(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(|i| c[i] - a[i] * b[i])
-    }
-    #[inline(always)]
-    unsafe fn round(a: [f32; 8]) -> [f32; 8] {
-        a.map(f32::round_ties_even)
-    }
-    #[inline(always)]
-    unsafe fn power_of_two(n: [f32; 8]) -> [f32; 8] {
-        n.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32))
-    }
+        $(#[$attribute])*
+        unsafe impl Simd for $name {
+            type V = [f32; $lanes];
+            const LANES: usize = $lanes;
+            const ROWS: usize = $rows;
+            const VECTORS: usize = $vectors;
+
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> [f32; $lanes] {
+                unsafe { from.cast::<[f32; $lanes]>().read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn store(to: *mut f32, v: [f32; $lanes]) {
+                unsafe { to.cast::<[f32; $lanes]>().write_unaligned(v) }
+            }
+            #[inline(always)]
+            unsafe fn splat(x: f32) -> [f32; $lanes] {
+                [x; $lanes]
+            }
+            #[inline(always)]
+            unsafe fn add(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| a[i] + b[i])
+            }
+            #[inline(always)]
+            unsafe fn mul(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| a[i] * b[i])
+            }
+            #[inline(always)]
+            unsafe fn div(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| a[i] / b[i])
+            }
+            #[inline(always)]
+            unsafe fn about_inverse(a: [f32; $lanes]) -> [f32; $lanes] {
+                a.map(|a| 1.0 / a)
+            }
+            #[inline(always)]
+            unsafe fn min(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| if a[i] < b[i] { a[i] } else { b[i] })
+            }
+            #[inline(always)]
+            unsafe fn max(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
+            }
+            #[inline(always)]
+            unsafe fn fma(a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| a[i] * b[i] + c[i])
+            }
+            #[inline(always)]
+            unsafe fn fnma(a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
+                std::array::from_fn(|i| c[i] - a[i] * b[i])
+            }
+            #[inline(always)]
+            unsafe fn round(a: [f32; $lanes]) -> [f32; $lanes] {
+                a.map(f32::round_ties_even)
+            }
+            #[inline(always)]
+            unsafe fn power_of_two(n: [f32; $lanes]) -> [f32; $lanes] {
+                n.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32))
+            }
+        }
+    };
 }
+
+arrays!(Portable, 8, 2, 2);
+arrays!(
+    /// As wide as AVX-512, so that its blocks are tested on machines without it.
+    #[cfg(test)]
+    Wide,
+    16,
+    6,
+    4
+);
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{Avx2, Avx512};

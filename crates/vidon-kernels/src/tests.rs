@@ -38,7 +38,8 @@ fn apart(found: &[f32], wanted: &[f64]) -> f64 {
 }
 
 fn available() -> impl Iterator<Item = Isa> {
-    Isa::ALL.into_iter().filter(|isa| isa.available())
+    let all = Isa::ALL.into_iter().filter(|isa| isa.available());
+    all.chain([Isa::Wide])
 }
 
 #[test]
@@ -240,4 +241,72 @@ fn any_number_of_threads_gives_the_same_bits() {
     };
     let one = run(1);
     assert!(one == run(2) && one == run(4));
+}
+
+/// Layers of a Fourier neural operator: every instruction set against the portable one, and gradients against differences of the loss.
+#[test]
+fn fourier_layers_agree_and_have_the_right_gradients() {
+    use crate::FourierLayer;
+    use crate::fourier::{fourier_backward, fourier_forward};
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for (grid, channels, modes, activation) in [
+        ([7, 9], 16, 3, Activation::Gelu),
+        ([8, 6], 48, 2, Activation::Identity),
+        ([5, 5], 32, 1, Activation::Tanh),
+    ] {
+        let layer = FourierLayer {
+            samples: 3,
+            grid,
+            channels,
+            modes,
+            activation,
+        };
+        let x = numbers(&mut rng, 3 * grid[0] * grid[1] * channels, 1.0);
+        let w = numbers(&mut rng, layer.numbers(), 0.2);
+        let (out, kept) = fourier_forward(Isa::Portable, &layer, &x, &w);
+        let g = numbers(&mut rng, out.len(), 1.0);
+        let (dw, dx) = fourier_backward(Isa::Portable, &layer, &x, &w, kept, &out, &g);
+        for isa in available() {
+            let (found, kept) = fourier_forward(isa, &layer, &x, &w);
+            assert!(apart(&found, &wide(&out)) < 1e-5, "{isa:?}");
+            let (found_dw, found_dx) = fourier_backward(isa, &layer, &x, &w, kept, &found, &g);
+            assert!(
+                apart(&found_dw, &wide(&dw)) < 1e-5 && apart(&found_dx, &wide(&dx)) < 1e-5,
+                "{isa:?}"
+            );
+        }
+        // Along a random direction of both, the loss Σ g·out changes as the gradients say.
+        let (along_w, along_x) = (
+            numbers(&mut rng, w.len(), 1.0),
+            numbers(&mut rng, x.len(), 1.0),
+        );
+        let loss = |t: f32| -> f64 {
+            let moved = |v: &[f32], d: &[f32]| {
+                v.iter()
+                    .zip(d)
+                    .map(|(v, d)| v + t * d)
+                    .collect::<Vec<f32>>()
+            };
+            let (out, _) = fourier_forward(
+                Isa::Portable,
+                &layer,
+                &moved(&x, &along_x),
+                &moved(&w, &along_w),
+            );
+            out.iter().zip(&g).map(|(o, g)| *o as f64 * *g as f64).sum()
+        };
+        let step = 1e-3;
+        let difference = (loss(step) - loss(-step)) / (2.0 * step as f64);
+        let dot = |a: &[f32], b: &[f32]| {
+            a.iter()
+                .zip(b)
+                .map(|(a, b)| *a as f64 * *b as f64)
+                .sum::<f64>()
+        };
+        let slope = dot(&dw, &along_w) + dot(&dx, &along_x);
+        assert!(
+            (difference - slope).abs() < 2e-3 * slope.abs().max(10.0),
+            "{difference} {slope}"
+        );
+    }
 }

@@ -119,6 +119,7 @@ fn as_json(isa: Isa, peak: f64, measured: &[Measured]) -> Value {
             "name": m.name,
             "best_ms": 1e3 * m.best(),
             "median_ms": 1e3 * m.median(),
+            "all_ms": m.seconds.iter().map(|s| 1e3 * s).collect::<Vec<f64>>(),
             "gflops": m.operations.map(|o| 1e-9 * o / m.best()),
             "share_of_peak": m.operations.map(|o| o / m.best() / peak),
             "sensors_per_second": m.sensors as f64 / m.best(),
