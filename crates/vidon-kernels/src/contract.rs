@@ -6,6 +6,8 @@
 
 use rayon::prelude::*;
 
+use crate::pool::dot;
+
 /// β `[sets, p]` and τ `[rows, outputs·(p + 1)]` to `[rows, outputs]`.
 pub(crate) fn contract_forward(
     beta: &[f32],
@@ -85,14 +87,4 @@ fn by_set(
         .into_par_iter()
         .enumerate()
         .for_each(|(set, part)| work(set, part));
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0f32; 16];
-    for (a, b) in a.chunks(16).zip(b.chunks(16)) {
-        for (s, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *s += a * b;
-        }
-    }
-    sums.iter().sum()
 }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::activation::Activation;
 use crate::arena::{Buffer, Shared};
 use crate::isa::{Isa, dispatch};
+use crate::mlp::products;
 use crate::simd::Simd;
 
 /// Sizes of a layer. Its weights: spectral `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part), then W `[C, C]`,
@@ -157,21 +158,8 @@ unsafe fn product_block<S: Simd, const R: usize, const V: usize>(
                 }
             }
         }
-        let (mut a, mut b) = (p.matrix.add(r0 * p.row), p.x.add(first));
-        for _ in 0..p.terms {
-            let mut vectors = [S::splat(0.0); V];
-            for v in 0..V {
-                vectors[v] = S::load(b.add(v * S::LANES));
-            }
-            for r in 0..R {
-                let x = S::splat(*a.add(r * p.row));
-                for v in 0..V {
-                    acc[r][v] = S::fma(x, vectors[v], acc[r][v]);
-                }
-            }
-            a = a.add(p.step);
-            b = b.add(p.x_line);
-        }
+        let matrix = (p.matrix.add(r0 * p.row), p.row, p.step);
+        products::<S, R, V>(&mut acc, matrix, (p.x.add(first), p.x_line), p.terms);
         for r in 0..R {
             for v in 0..V {
                 S::store(out.add(r * p.out_line + v * S::LANES), acc[r][v]);

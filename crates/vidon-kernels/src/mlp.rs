@@ -261,7 +261,7 @@ macro_rules! block {
 
 /// `acc[r][v] += Σ_t a[r·row + t·step]·b[t·line + v]`
 #[inline(always)]
-unsafe fn products<S: Simd, const R: usize, const V: usize>(
+pub(crate) unsafe fn products<S: Simd, const R: usize, const V: usize>(
     acc: &mut [[S::V; V]; R],
     (a, row, step): (*const f32, usize, usize),
     (b, line): (*const f32, usize),

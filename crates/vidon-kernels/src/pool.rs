@@ -474,7 +474,7 @@ pub(crate) fn pool_backward(
 }
 
 /// In an order that does not depend on the instruction set's width.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; 16];
     for (a, b) in a.chunks(16).zip(b.chunks(16)) {
         for (s, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {

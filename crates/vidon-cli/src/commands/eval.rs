@@ -6,13 +6,14 @@ use clap::Args;
 use serde_json::json;
 use vidon::data::{Meta, ProblemSource, Sample, Source};
 use vidon::eval::{ErrorSummary, errors};
-use vidon::plot::{comparison_panels, draw, head_panels};
+use vidon::plot::{comparison_panels, draw};
 use vidon::problems::Split;
 use vidon::sensors::Layout;
 use vidon::{Error, Predictor, Result};
 
 use crate::choice::one_of;
 use crate::commands::cache::Cache;
+use crate::commands::draw_heads;
 use crate::commands::generate::{LAYOUTS, SPLITS};
 use crate::ui::{Ui, percent, print};
 
@@ -173,11 +174,7 @@ fn pictures(
         ui.note(format!("{}: sample {}", path.display(), arguments.sample));
     }
     if let Some(path) = &arguments.plot_heads {
-        let heads = predictor.head_weights(&sample)?.ok_or_else(|| {
-            Error::Setting(format!("{} has no heads to draw", predictor.model().name()))
-        })?;
-        draw(path, &head_panels(meta, &sample, &heads), 4)?;
-        ui.note(format!("{}: what the heads look at", path.display()));
+        draw_heads(path, predictor, meta, &sample, ui)?;
     }
     Ok(())
 }

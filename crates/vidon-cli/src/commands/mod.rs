@@ -11,9 +11,32 @@ pub mod plot;
 pub mod predict;
 pub mod train;
 
-use vidon::data::Summary;
+use std::path::Path;
 
-use crate::ui::{count, grouped};
+use vidon::data::{Meta, Sample, Summary};
+use vidon::plot::{draw, head_panels};
+use vidon::{Error, Predictor, Result};
+
+use crate::ui::{Ui, count, grouped};
+
+/// Draws on a sample's sensors what VIDON's heads look at.
+fn draw_heads(
+    path: &Path,
+    predictor: &Predictor,
+    meta: &Meta,
+    sample: &Sample,
+    ui: &Ui,
+) -> Result<()> {
+    let heads = predictor.head_weights(sample)?.ok_or_else(|| {
+        Error::Setting(format!(
+            "this {} has no heads to draw",
+            predictor.model().name()
+        ))
+    })?;
+    draw(path, &head_panels(meta, sample, &heads), 4)?;
+    ui.note(format!("{}: what the heads look at", path.display()));
+    Ok(())
+}
 
 /// The lines that describe what a dataset holds.
 fn describe(summary: &Summary) -> String {
@@ -52,7 +75,7 @@ fn describe(summary: &Summary) -> String {
         "{:<16} {:<16} {:>12} {:>12} {:>12}",
         "part", "component", "min", "mean", "max"
     ));
-    for (part, ranges) in vidon::data::Sample::PARTS.iter().zip(&summary.ranges) {
+    for (part, ranges) in Sample::PARTS.iter().zip(&summary.ranges) {
         for range in ranges {
             let (min, mean, max) = (range.min, range.mean(), range.max);
             let name = &range.name;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use clap::{ArgGroup, Args};
 use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, write_rows};
 use vidon::domain::product;
-use vidon::plot::{draw, head_panels, prediction_panels};
+use vidon::plot::{draw, prediction_panels};
 use vidon::{Error, Predictor, Result};
 
+use crate::commands::draw_heads;
 use crate::ui::{Ui, count};
 
 /// Predict a function from sensors
@@ -106,11 +107,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         ui.note(format!("{}: sensors and prediction", path.display()));
     }
     if let Some(path) = &arguments.plot_heads {
-        let heads = predictor.head_weights(&sample)?.ok_or_else(|| {
-            Error::Setting(format!("{} has no heads to draw", predictor.model().name()))
-        })?;
-        draw(path, &head_panels(meta, &sample, &heads), 4)?;
-        ui.note(format!("{}: what the heads look at", path.display()));
+        draw_heads(path, &predictor, meta, &sample, ui)?;
     }
     Ok(())
 }
