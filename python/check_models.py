@@ -51,7 +51,8 @@ def contract(config, w, beta, y, outputs):
     if trunk["kind"] == "mlp":
         tau = mlp(w, "trunk", y)
     else:
-        tau = np.tile(fourier(trunk["frame"], p + 1, y), outputs)
+        tau = np.hstack([np.zeros((len(y), 1)), fourier(trunk["frame"], p, y)])
+        tau = np.tile(tau, outputs)
     tau = tau.reshape(len(y), outputs, p + 1)
     return tau[:, :, 0] + tau[:, :, 1:] @ beta
 

@@ -21,7 +21,7 @@ use crate::models::pod::pod_modes;
 pub enum TrunkConfig {
     /// Learned, as in the paper.
     Mlp { hidden: Vec<usize> },
-    /// The first p + 1 functions of a Fourier basis on the box of the queries, the same for every component.
+    /// The first p functions of a basis on the box of the queries, the same for every component; τ_0 is zero.
     Fourier {
         #[serde(default)]
         frame: Frame,
@@ -40,7 +40,7 @@ impl TrunkConfig {
     pub(crate) fn functions(&self, p: usize) -> usize {
         match self {
             TrunkConfig::Mlp { .. } => 0,
-            TrunkConfig::Fourier { .. } => p.saturating_add(1),
+            TrunkConfig::Fourier { .. } => p,
             TrunkConfig::Pod { functions, .. } => *functions,
         }
     }
@@ -99,7 +99,7 @@ impl Trunk {
                 let modes = plan.add("trunk.pod".into(), &shape, Init::Fixed);
                 Kind::Pod(Basis::new(frame.clone(), *functions), modes)
             }
-            TrunkConfig::Fourier { frame } => Kind::Fourier(Basis::new(frame.clone(), p + 1)),
+            TrunkConfig::Fourier { frame } => Kind::Fourier(Basis::new(frame.clone(), p)),
         };
         Self { kind, p, outputs }
     }
@@ -133,7 +133,11 @@ impl Trunk {
     pub(crate) fn functions(&self, params: &Params, coords: Tensor<2>) -> Tensor<2> {
         match &self.kind {
             Kind::Mlp(mlp) => mlp.forward(params, coords),
-            Kind::Fourier(basis) => basis.features(coords).repeat(&[1, self.outputs]),
+            Kind::Fourier(basis) => {
+                let functions = basis.features(coords);
+                let none = functions.clone().narrow(1, 0, 1).zeros_like();
+                Tensor::cat(vec![none, functions], 1).repeat(&[1, self.outputs])
+            }
             Kind::Pod(basis, modes) => basis
                 .features(coords)
                 .matmul(params.get::<2>(*modes).transpose()),
