@@ -51,8 +51,9 @@ def contract(config, w, beta, y, outputs):
     if trunk["kind"] == "mlp":
         tau = mlp(w, "trunk", y)
     else:
-        tau = np.hstack([np.zeros((len(y), 1)), fourier(trunk["frame"], p, y)])
-        tau = np.tile(tau, outputs)
+        own = fourier(trunk["frame"], p // outputs, y)
+        blocks = np.kron(np.eye(outputs)[None], own[:, None, :])
+        tau = np.concatenate([np.zeros((len(y), outputs, 1)), blocks], axis=2)
     tau = tau.reshape(len(y), outputs, p + 1)
     return tau[:, :, 0] + tau[:, :, 1:] @ beta
 

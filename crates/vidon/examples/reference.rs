@@ -48,6 +48,7 @@ fn main() -> Result<()> {
         } else {
             Family::Cosine
         },
+        times: 0,
     };
     let fourier = VidonConfig {
         encoding: Encoding::Product,

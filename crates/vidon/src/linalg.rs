@@ -29,6 +29,19 @@ pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
     true
 }
 
+/// The Cholesky factor of `A + ridge·I`; more is added where rounding has left A indefinite.
+pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) {
+    let plain = a.to_vec();
+    loop {
+        (0..n).for_each(|i| a[i * n + i] += ridge);
+        if cholesky(a, n) {
+            return;
+        }
+        ridge *= 10.0;
+        a.copy_from_slice(&plain);
+    }
+}
+
 /// Solves `L Lᵀ x = b` in place, with the factor of [`cholesky`].
 pub(crate) fn cholesky_solve(factor: &[f64], n: usize, b: &mut [f64]) {
     for i in 0..n {

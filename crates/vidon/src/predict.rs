@@ -178,6 +178,7 @@ impl Predictor {
             sensors: Sets::new(offsets, &self.device),
             query_coords: rows_tensor(&queries, &self.device, DType::F32),
             queries: None,
+            fits: None,
         })
     }
 

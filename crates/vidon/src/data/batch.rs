@@ -25,6 +25,8 @@ pub struct Batch {
     pub query_offsets: Option<Vec<usize>>,
     /// Targets of all samples, one after the other.
     pub targets: Rows,
+    /// What a projection of the sensors gives, a row a sample, where that is known already.
+    pub fits: Option<Rows>,
 }
 
 impl Batch {
@@ -112,6 +114,7 @@ impl Batch {
             query_coords,
             query_offsets: (!shared).then_some(offsets),
             targets,
+            fits: None,
         }
     }
 }

@@ -76,6 +76,13 @@ impl MinMax {
         if span > 0.0 { span } else { 1.0 }
     }
 
+    /// What zero becomes, per component.
+    pub(crate) fn zeros(&self) -> Vec<f32> {
+        let mut zero = Rows::new(self.lo.len(), vec![0.0; self.lo.len()]);
+        self.apply(&mut zero);
+        zero.data().to_vec()
+    }
+
     fn each(&self, rows: &mut Rows, map: impl Fn(f32, f32, f32) -> f32) {
         let width = rows.width();
         assert_eq!(

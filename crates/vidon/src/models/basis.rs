@@ -7,8 +7,10 @@
 //! - `sine`: Π_i sin(πk_i x_i), k_i ≥ 1, for functions that vanish on the boundary,
 //! - `legendre`: Π_i √(2k_i + 1)·P_{k_i}(2x_i - 1), by total degree.
 //!
-//! The others come in the order of |k|.
+//! The others come in the order of |k|. With `times = L` the last axis has functions of its own, the first L Legendre polynomials, each with every
+//! function of the other axes: for outputs that live in space and time.
 
+use std::collections::HashMap;
 use std::f64::consts::PI;
 
 use burn::tensor::{Tensor, TensorData};
@@ -17,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Channel;
 use crate::models::inputs::to_vec;
+
+/// Where an axis of a moved function comes from: which axis, whether it is turned round, and how far it is then shifted, with axes scaled to [0, 1].
+pub(crate) type Turn = (usize, bool, f64);
 
 /// Rows worked out at a time.
 const BLOCK: usize = 256;
@@ -42,6 +47,13 @@ pub struct Frame {
     pub hi: Vec<f64>,
     #[serde(default)]
     pub family: Family,
+    /// Legendre polynomials that the last axis has of its own; 0 where it is an axis like the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub times: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Frame {
@@ -62,6 +74,9 @@ impl Frame {
         let ends = self.lo.iter().zip(&self.hi);
         let fits = self.lo.len() == dim && self.hi.len() == dim;
         let proper = |(lo, hi): (&f64, &f64)| lo.is_finite() && hi.is_finite() && lo < hi;
+        if self.times > 0 && dim < 2 {
+            return Some("times belong to the last of at least two axes".into());
+        }
         (!fits || !ends.into_iter().all(proper)).then(|| {
             format!(
                 "a frame needs {dim} finite lower and upper ends, lower < upper; got {:?} and {:?}",
@@ -85,15 +100,27 @@ pub struct Basis {
 
 impl Basis {
     pub fn new(frame: Frame, count: usize) -> Self {
-        let dim = frame.lo.len();
-        let mut waves = Vec::new();
-        // Grow the box of k until its inscribed ball (or simplex) holds enough functions.
-        let mut reach = 1i32;
-        while waves.len() < count {
-            waves = wave_vectors(dim, reach, frame.family);
-            reach += 1;
+        let mut waves = Waves::new(&frame, count.div_ceil(frame.times.max(1))).first;
+        if frame.times > 0 {
+            let timed = |(k, sine): (Vec<i32>, bool)| {
+                (0..frame.times as i32).map(move |l| ([&k[..], &[l]].concat(), sine))
+            };
+            waves = waves.into_iter().flat_map(timed).collect();
         }
         waves.truncate(count);
+        Self::of(frame, waves)
+    }
+
+    /// At least so many functions, with all that have the |k| of the last: flips and swaps of the axes lead to no others.
+    pub(crate) fn whole(frame: Frame, count: usize) -> Self {
+        let Waves { mut first, rest } = Waves::new(&frame, count);
+        let order = |k: &[i32]| order(k, frame.family);
+        let last = first.last().map_or(0, |w| order(&w.0));
+        first.extend(rest.into_iter().take_while(|w| order(&w.0) == last));
+        Self::of(frame, first)
+    }
+
+    fn of(frame: Frame, waves: Vec<(Vec<i32>, bool)>) -> Self {
         let largest = waves.iter().flat_map(|w| &w.0).map(|k| k.unsigned_abs());
         let reach = largest.max().unwrap_or(0) as usize;
         let place = |(axis, k): (usize, &i32)| {
@@ -117,19 +144,82 @@ impl Basis {
         self.waves.len()
     }
 
+    pub(crate) fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
     /// |k| of every function; the total degree for polynomials.
     pub(crate) fn orders(&self) -> Vec<f64> {
-        let order = |(k, _): &(Vec<i32>, bool)| match self.frame.family {
-            Family::Legendre => k.iter().sum::<i32>() as f64,
-            _ => (k.iter().map(|v| v * v).sum::<i32>() as f64).sqrt(),
-        };
+        let order = |(k, _): &(Vec<i32>, bool)| (order(k, self.frame.family) as f64).sqrt();
         self.waves.iter().map(order).collect()
+    }
+
+    /// What `axis` has.
+    fn family(&self, axis: usize) -> Family {
+        match self.frame.times {
+            0 => self.frame.family,
+            _ if axis + 1 < self.frame.lo.len() => self.frame.family,
+            _ => Family::Legendre,
+        }
+    }
+
+    /// Whether [`moved`](Self::moved) can do such motions.
+    pub(crate) fn can_move(&self, shifts: bool) -> bool {
+        self.frame.times == 0 && (!shifts || self.frame.family == Family::Periodic)
+    }
+
+    /// The coefficients of a function after its axes were turned, from those before: g(x') = f(x).
+    pub(crate) fn moved(&self, coefs: &[f32], turns: &[Turn]) -> Vec<f32> {
+        let family = self.frame.family;
+        let places: HashMap<&[i32], usize> = self
+            .waves
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, sine))| !sine)
+            .map(|(i, (k, _))| (&k[..], i))
+            .collect();
+        let mut moved = vec![0.0; coefs.len()];
+        for (i, (k, sine)) in self.waves.iter().enumerate() {
+            if *sine {
+                continue;
+            }
+            let mut to: Vec<i32> = turns.iter().map(|(from, ..)| k[*from]).collect();
+            if family != Family::Periodic {
+                let odd =
+                    |(k, turn): (&i32, &Turn)| turn.1 && (k % 2 == 1) != (family == Family::Sine);
+                let sign = to.iter().zip(turns).filter(|p| odd(*p)).count();
+                moved[places[&to[..]]] = if sign % 2 == 1 { -coefs[i] } else { coefs[i] };
+                continue;
+            }
+            for (k, (_, flip, _)) in to.iter_mut().zip(turns) {
+                *k = if *flip { -*k } else { *k };
+            }
+            let shift: f64 = to.iter().zip(turns).map(|(k, t)| *k as f64 * t.2).sum();
+            let (sin, cos) = (2.0 * PI * shift).sin_cos();
+            let (sin, cos) = (sin as f32, cos as f32);
+            // The other half-space has the same cosine and minus the sine.
+            let first = to.iter().find(|k| **k != 0).copied().unwrap_or(0);
+            if first < 0 {
+                to.iter_mut().for_each(|k| *k = -*k);
+            }
+            let place = places[&to[..]];
+            if first == 0 {
+                moved[place] = coefs[i];
+                continue;
+            }
+            // The sine of a wave follows its cosine.
+            let (a, b) = (coefs[i], coefs[i + 1]);
+            moved[place] = a * cos - b * sin;
+            moved[place + 1] = (a * sin + b * cos) * first.signum() as f32;
+        }
+        moved
     }
 
     /// Mean square of every function over the box.
     pub(crate) fn mean_squares(&self) -> Vec<f64> {
         let mean_square = |(k, _): &(Vec<i32>, bool)| {
-            let waves = k.iter().filter(|v| **v != 0).count() as i32;
+            let space = k.len() - (self.frame.times > 0) as usize;
+            let waves = k[..space].iter().filter(|v| **v != 0).count() as i32;
             match self.frame.family {
                 Family::Periodic => 0.5f64.powi(waves.min(1)),
                 Family::Cosine | Family::Sine => 0.5f64.powi(waves),
@@ -167,7 +257,7 @@ impl Basis {
         for (axis, table) in tables.chunks_mut(self.side()).enumerate() {
             let (lo, hi) = (self.frame.lo[axis], self.frame.hi[axis]);
             let x = (point[axis] as f64 - lo) / (hi - lo);
-            match self.frame.family {
+            match self.family(axis) {
                 Family::Legendre => {
                     let z = 2.0 * x - 1.0;
                     let (mut before, mut now) = (0.0, 1.0);
@@ -244,6 +334,35 @@ impl Basis {
     }
 }
 
+/// The first functions in the order of |k|, and those after them that are known.
+struct Waves {
+    first: Vec<(Vec<i32>, bool)>,
+    rest: Vec<(Vec<i32>, bool)>,
+}
+
+impl Waves {
+    fn new(frame: &Frame, count: usize) -> Self {
+        let dim = frame.lo.len() - (frame.times > 0) as usize;
+        let mut first = Vec::new();
+        // Grow the box of k until its inscribed ball (or simplex) holds enough functions.
+        let mut reach = 1i32;
+        while first.len() < count {
+            first = wave_vectors(dim, reach, frame.family);
+            reach += 1;
+        }
+        let rest = first.split_off(count);
+        Self { first, rest }
+    }
+}
+
+/// |k|², or the square of the total degree.
+fn order(k: &[i32], family: Family) -> i32 {
+    match family {
+        Family::Legendre => k.iter().sum::<i32>().pow(2),
+        _ => k.iter().map(|v| v * v).sum(),
+    }
+}
+
 /// k within reach, in order.
 fn wave_vectors(dim: usize, reach: i32, family: Family) -> Vec<(Vec<i32>, bool)> {
     let periodic = family == Family::Periodic;
@@ -257,10 +376,7 @@ fn wave_vectors(dim: usize, reach: i32, family: Family) -> Vec<(Vec<i32>, bool)>
     for place in 0..side.pow(dim as u32) {
         let digit = |i: usize| (place / side.pow((dim - 1 - i) as u32) % side) as i32 + lowest;
         let k: Vec<i32> = (0..dim).map(digit).collect();
-        let length: i32 = match family {
-            Family::Legendre => k.iter().sum::<i32>().pow(2),
-            _ => k.iter().map(|v| v * v).sum(),
-        };
+        let length = order(&k, family);
         let first = k.iter().find(|v| **v != 0).copied().unwrap_or(0);
         if length > reach * reach || (periodic && first < 0) {
             continue;
@@ -283,6 +399,7 @@ mod tests {
             lo: vec![-1.0; dim],
             hi: vec![3.0; dim],
             family,
+            times: 0,
         };
         Basis::new(frame, count)
     }
@@ -342,6 +459,66 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// The moved function at the moved place is the function at the place.
+    #[test]
+    fn coefficients_move_with_the_axes() {
+        let turns: [&[Turn]; 4] = [
+            &[(0, true, 0.0), (1, false, 0.0)],
+            &[(1, false, 0.0), (0, false, 0.0)],
+            &[(1, true, 0.0), (0, true, 0.0)],
+            &[(1, true, 0.3), (0, false, 0.85)],
+        ];
+        use Family::*;
+        for family in [Periodic, Cosine, Sine, Legendre] {
+            let frame = basis(family, 2, 1).frame;
+            let basis = Basis::whole(frame, 14);
+            let n = basis.len();
+            let coefs: Vec<f32> = (0..n).map(|i| ((i * 7 + 3) % 11) as f32 - 5.0).collect();
+            for turns in turns {
+                if !basis.can_move(turns.iter().any(|t| t.2 > 0.0)) {
+                    continue;
+                }
+                let moved = basis.moved(&coefs, turns);
+                for place in [[0.1, 0.7], [0.45, 0.2]] {
+                    let went = [0, 1].map(|to| {
+                        let (from, flip, shift) = turns[to];
+                        let x: f64 = if flip { 1.0 - place[from] } else { place[from] };
+                        (x + shift).rem_euclid(1.0)
+                    });
+                    let value = |coefs: &[f32], at: [f64; 2]| -> f32 {
+                        let point = at.map(|x| (-1.0 + 4.0 * x) as f32);
+                        let row = basis.evaluate(&point, n);
+                        row.iter().zip(coefs).map(|(f, c)| f * c).sum()
+                    };
+                    let (before, after) = (value(&coefs, place), value(&moved, went));
+                    assert!(
+                        (before - after).abs() < 1e-3,
+                        "{family:?} {turns:?}: {before} {after}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// With times, every function of the other axes comes with every polynomial of the last.
+    #[test]
+    fn time_has_functions_of_its_own() {
+        let frame = Frame {
+            times: 3,
+            ..basis(Family::Cosine, 3, 1).frame
+        };
+        let (timed, space) = (Basis::new(frame, 15), basis(Family::Cosine, 2, 5));
+        let (x, y, t) = (0.3, 1.2, 2.0);
+        let row = timed.evaluate(&[x, y, t], 15);
+        let places = space.evaluate(&[x, y], 5);
+        let z = 2.0 * (t + 1.0) / 4.0 - 1.0;
+        let polynomials = [1.0, 3f32.sqrt() * z, 5f32.sqrt() * (1.5 * z * z - 0.5)];
+        for (i, value) in row.iter().enumerate() {
+            let wanted = places[i / 3] * polynomials[i % 3];
+            assert!((value - wanted).abs() < 1e-5, "{i}: {value} {wanted}");
         }
     }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use vidon_kernels::FourierLayer;
 
 use crate::error::{Error, Result};
-use crate::models::Dims;
+use crate::models::Extent;
 use crate::models::inputs::{Inputs, to_vec};
 use crate::models::mlp::{Activation, Linear, Mlp};
 use crate::models::params::{Init, Key, Params, Plan};
@@ -44,6 +44,30 @@ impl Default for FnoConfig {
     }
 }
 
+impl FnoConfig {
+    /// What is wrong with the sizes, if anything.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if [self.width, self.modes, self.layers, self.hidden].contains(&0) {
+            return Some("every size must be at least 1".into());
+        }
+        let padded = self.padding.is_finite() && self.padding >= 0.0;
+        (!padded).then(|| "the padding must be a share of the grid, at least 0".into())
+    }
+
+    fn padded(&self, grid: [usize; 2]) -> [usize; 2] {
+        grid.map(|n| n + (self.padding * n as f64).round() as usize)
+    }
+
+    /// Says so if a grid has too few points for the modes.
+    pub(crate) fn too_coarse(&self, grid: [usize; 2]) -> Option<String> {
+        let [m1, m2] = self.padded(grid);
+        let (modes, least) = (self.modes, 2 * self.modes);
+        (least > m1.min(m2)).then(|| {
+            format!("{modes} modes need a grid of at least {least} × {least} points (padding included), not {m1} × {m2}")
+        })
+    }
+}
+
 /// The network; its numbers are in [`Params`].
 #[derive(Clone, Debug)]
 pub struct Fno {
@@ -56,7 +80,14 @@ pub struct Fno {
 }
 
 impl Fno {
-    pub(crate) fn new(plan: &mut Plan, config: &FnoConfig, dims: Dims) -> Self {
+    /// Names of its parameters start with `prefix`; `inputs` counts the coordinates it sees.
+    pub(crate) fn new(
+        plan: &mut Plan,
+        prefix: &str,
+        config: &FnoConfig,
+        inputs: usize,
+        outputs: usize,
+    ) -> Self {
         let FnoConfig {
             width,
             modes,
@@ -67,20 +98,27 @@ impl Fno {
         let linear = |plan: &mut Plan, name: &str, a: usize, b: usize| {
             Linear::new(plan, name, a, b, Init::FanIn(a))
         };
-        let lift = linear(plan, "lift", dims.sensor_values + 2, width);
+        let lift = linear(plan, &format!("{prefix}lift"), inputs, width);
         let layers = (0..layers)
             .map(|i| {
                 let shape = [2, modes, modes, width, width, 2];
                 let start = Init::Uniform(1.0 / (width * width) as f64);
-                let key = plan.add(format!("layers.{i}.spectral"), &shape, start);
+                let key = plan.add(format!("{prefix}layers.{i}.spectral"), &shape, start);
                 (
                     key,
-                    linear(plan, &format!("layers.{i}.pointwise"), width, width),
+                    linear(plan, &format!("{prefix}layers.{i}.pointwise"), width, width),
                 )
             })
             .collect();
         let gelu = Activation::Gelu;
-        let project = Mlp::new(plan, "project", width, &[hidden], dims.targets, gelu);
+        let project = Mlp::new(
+            plan,
+            &format!("{prefix}project"),
+            width,
+            &[hidden],
+            outputs,
+            gelu,
+        );
         Self {
             config: config.clone(),
             lift,
@@ -91,21 +129,27 @@ impl Fno {
 
     /// One row a target, `d_u` wide.
     pub fn forward(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
-        let [n1, n2] = self.grid(inputs)?;
-        let (samples, width) = (inputs.samples(), self.config.width);
-        let pad = |n: usize| n + (self.config.padding * n as f64).round() as usize;
-        let [m1, m2] = [pad(n1), pad(n2)];
-        let modes = self.config.modes;
-        if 2 * modes > m1.min(m2) {
-            return Err(Error::Setting(format!(
-                "{modes} modes need a grid of at least {0} × {0} points (padding included), not {m1} × {m2}",
-                2 * modes
-            )));
+        let grid = self.grid(inputs)?;
+        if let Some(fault) = self.config.too_coarse(grid) {
+            return Err(Error::Setting(fault));
         }
         let seen = Tensor::cat(
             vec![inputs.sensor_values.clone(), inputs.sensor_coords.clone()],
             1,
         );
+        Ok(self.on_grid(params, seen, grid))
+    }
+
+    /// From what is seen at the points of every sample's grid, `[samples·n1·n2, inputs]`, to `[samples·n1·n2, outputs]`.
+    pub(crate) fn on_grid(
+        &self,
+        params: &Params,
+        seen: Tensor<2>,
+        [n1, n2]: [usize; 2],
+    ) -> Tensor<2> {
+        let samples = seen.dims()[0] / (n1 * n2);
+        let (width, modes) = (self.config.width, self.config.modes);
+        let [m1, m2] = self.config.padded([n1, n2]);
         let x = self
             .lift
             .forward(params, seen)
@@ -113,7 +157,7 @@ impl Fno {
         let mut x = grow(grow(x, 1, m1), 2, m2);
         if vidon_kernels::fused(&x) && width.is_multiple_of(16) {
             let x = self.layers_fused(params, x);
-            return Ok(self.read_off(params, x, [n1, n2]));
+            return self.read_off(params, x, [n1, n2]);
         }
         let waves = Waves::new(m1, m2, modes, &x.device(), x.dtype());
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
@@ -127,7 +171,18 @@ impl Fno {
                 x = activation::gelu(x);
             }
         }
-        Ok(self.read_off(params, x, [n1, n2]))
+        self.read_off(params, x, [n1, n2])
+    }
+
+    /// Depth counts the lift, the layers and the two that read off; width all their channels.
+    pub(crate) fn extent(&self, inputs: usize) -> Extent {
+        let FnoConfig { width, modes, .. } = self.config;
+        let layer = (4 * modes * modes + 1) * width * width + width;
+        Extent {
+            depth: 1 + self.layers.len() + self.project.depth(),
+            width: (1 + self.layers.len()) * width + self.project.width(),
+            size: (inputs + 1) * width + self.layers.len() * layer + self.project.size(),
+        }
     }
 
     /// Numbers of activations kept for so many grid points: what goes into and comes out of every layer.

@@ -92,6 +92,8 @@ pub struct Inputs {
     pub query_coords: Tensor<2>,
     /// None where all samples are asked at the same points.
     pub queries: Option<Sets>,
+    /// Coefficients of every sample's projection, where they are known already.
+    pub fits: Option<Tensor<2>>,
 }
 
 impl Inputs {
@@ -105,6 +107,10 @@ impl Inputs {
                 .query_offsets
                 .clone()
                 .map(|offsets| Sets::new(offsets, device)),
+            fits: batch
+                .fits
+                .as_ref()
+                .map(|fits| rows_tensor(fits, device, dtype)),
         }
     }
 

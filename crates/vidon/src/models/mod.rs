@@ -1,6 +1,7 @@
 //! The networks, all with one interface: sensors and queries of a batch in, one row a target out.
 
 mod basis;
+mod core;
 mod deeponet;
 mod fno;
 mod inputs;
@@ -14,13 +15,16 @@ mod trunk;
 mod vidon;
 mod weights;
 
+pub(crate) use basis::Turn;
 pub use basis::{Basis, Family, Frame};
+pub use core::{CoreConfig, FnoCoreConfig};
 pub use deeponet::{DeepOnet, DeepOnetConfig};
 pub use fno::{Fno, FnoConfig};
 pub use inputs::{Inputs, Sets, rows_tensor, to_vec};
 pub use mlp::{Activation, Mlp};
 pub use paper::{ModelName, paper_config};
 pub use params::{Entry, Key, Params};
+pub(crate) use projection::Projection;
 pub use projection::ProjectionConfig;
 pub use timing::time_set_branch;
 pub use trunk::{Trunk, TrunkConfig};
@@ -127,10 +131,19 @@ impl ModelConfig {
                     Some(p) => p.frame.fault(dims.sensor_coords),
                     None => None,
                 };
+                let core = || match &c.core {
+                    CoreConfig::Mlp => None,
+                    CoreConfig::Fno(_) if c.heads > 0 || c.projection.is_none() => Some(
+                        "an FNO core works on a projection alone: heads = 0, projection = { … }"
+                            .into(),
+                    ),
+                    CoreConfig::Fno(core) => core.fault(&c.trunk, c.p, dims),
+                };
                 zero(&sizes.concat())
                     .or(projection)
                     .or(frame)
-                    .or_else(|| c.trunk.fault(dims.query_coords))
+                    .or_else(|| c.trunk.fault(dims.query_coords, c.p, dims.targets))
+                    .or_else(core)
             }
             ModelConfig::DeepOnet(c) => {
                 let sizes = [&[c.sensors, c.p], &c.branch_hidden[..]];
@@ -147,13 +160,11 @@ impl ModelConfig {
                 });
                 zero(&sizes.concat())
                     .or(grid)
-                    .or_else(|| c.trunk.fault(dims.query_coords))
+                    .or_else(|| c.trunk.fault(dims.query_coords, c.p, dims.targets))
             }
             ModelConfig::Fno(c) => {
                 let plane = (dims.sensor_coords, dims.query_coords) == (2, 2);
-                let padded = c.padding.is_finite() && c.padding >= 0.0;
-                zero(&[c.width, c.modes, c.layers, c.hidden])
-                    .or((!padded).then(|| "the padding must be a share of the grid, at least 0".into()))
+                c.fault()
                     .or((!plane).then(|| {
                         format!(
                             "it maps functions of two coordinates to functions of the same two; here they have {} and {}",
@@ -246,7 +257,13 @@ impl Model {
         let kind = match config {
             ModelConfig::Vidon(c) => Kind::Vidon(Box::new(Vidon::new(&mut plan, c, dims))),
             ModelConfig::DeepOnet(c) => Kind::DeepOnet(DeepOnet::new(&mut plan, c, dims)),
-            ModelConfig::Fno(c) => Kind::Fno(Fno::new(&mut plan, c, dims)),
+            ModelConfig::Fno(c) => Kind::Fno(Fno::new(
+                &mut plan,
+                "",
+                c,
+                dims.sensor_values + 2,
+                dims.targets,
+            )),
         };
         if plan.too_large {
             return Err(Error::Setting(format!(
@@ -325,6 +342,19 @@ impl Model {
         matches!(self.kind, Kind::Vidon(_))
     }
 
+    /// What the network sees of the sensors of each sample, where that can be worked out once for all steps: the coefficients of VIDON's projection.
+    pub(crate) fn projection(&self) -> Option<&Projection> {
+        match &self.kind {
+            Kind::Vidon(m) => m.projection(),
+            Kind::DeepOnet(_) | Kind::Fno(_) => None,
+        }
+    }
+
+    /// Whether it looks at the sensors themselves, not only at their projection.
+    pub(crate) fn looks_at_sensors(&self) -> bool {
+        !matches!(&self.config, ModelConfig::Vidon(c) if c.heads == 0)
+    }
+
     /// Whether [`fit`](Self::fit) looks at values or targets.
     pub(crate) fn fits_numbers(&self) -> bool {
         if let ModelConfig::Vidon(c) = &self.config
@@ -345,11 +375,11 @@ impl Model {
         matches!(self.kind, Kind::Fno(_))
     }
 
-    /// Numbers of activations that each operation of a training step may keep, for so many sensors and (unshared) queries.
-    pub fn activations(&self, sensors: usize, queries: usize) -> Vec<usize> {
+    /// Numbers of activations that each operation of a training step may keep, for so many samples, with so many sensors and (unshared) queries in all.
+    pub fn activations(&self, samples: usize, sensors: usize, queries: usize) -> Vec<usize> {
         match &self.kind {
             Kind::Vidon(m) => {
-                let mut parts = m.activations(sensors);
+                let mut parts = m.activations(samples, sensors);
                 parts.push(queries * m.trunk().mlp().map_or(0, Mlp::hidden));
                 parts
             }

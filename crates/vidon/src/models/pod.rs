@@ -6,17 +6,19 @@
 
 use std::sync::Arc;
 
+use rand::seq::index;
 use rayon::prelude::*;
 
 use crate::data::{Rows, Sample};
 use crate::error::{Error, Result};
-use crate::linalg::{cholesky, cholesky_solve, symmetric_eigen};
+use crate::linalg::{cholesky_solve, factorise, symmetric_eigen};
 use crate::models::basis::Basis;
+use crate::rng::stream;
 
 /// Regularisation, relative to the number of targets.
 const RIDGE: f64 = 1e-6;
-/// Targets a basis function that a fit looks at, at most about.
-const TARGETS: usize = 8;
+/// Targets a basis function that a fit looks at, at most.
+const TARGETS: usize = 4;
 
 /// Coefficients of τ_0 … τ_p in the basis, `[outputs·(p + 1), functions]`, component by component.
 pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<Vec<f32>> {
@@ -29,19 +31,7 @@ pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<V
             samples.len()
         )));
     }
-    let fits: Vec<Vec<f64>> = match shared_fit(basis, samples) {
-        Some(fit) => samples.par_iter().map(|s| fit.coefs(&s.targets)).collect(),
-        None => samples
-            .par_iter()
-            .map(|s| {
-                // More targets than this say nothing new.
-                let step = (s.query_coords.len() / (TARGETS * functions)).max(1);
-                let picked: Vec<usize> = (0..s.query_coords.len()).step_by(step).collect();
-                let targets = s.targets.select(&picked);
-                Fit::new(basis, &s.query_coords.select(&picked)).coefs(&targets)
-            })
-            .collect(),
-    };
+    let fits = target_fits(basis, samples);
     let count = fits.len() as f64;
     let mean: Vec<f64> = (0..n)
         .map(|i| fits.iter().map(|f| f[i]).sum::<f64>() / count)
@@ -72,6 +62,26 @@ pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<V
     Ok(modes)
 }
 
+/// Coefficients of every training output in the basis, component by component.
+pub(crate) fn target_fits(basis: &Basis, samples: &[Sample]) -> Vec<Vec<f64>> {
+    match shared_fit(basis, samples) {
+        Some(fit) => samples.par_iter().map(|s| fit.coefs(&s.targets)).collect(),
+        None => samples
+            .par_iter()
+            .enumerate()
+            .map(|(i, s)| {
+                // More targets than this say nothing new; a regular pick might see one time only.
+                let available = s.query_coords.len();
+                let wanted = available.min(TARGETS * basis.len());
+                let rng = &mut stream(0, "targets", i as u64);
+                let picked = index::sample(rng, available, wanted).into_vec();
+                let targets = s.targets.select(&picked);
+                Fit::new(basis, &s.query_coords.select(&picked)).coefs(&targets)
+            })
+            .collect(),
+    }
+}
+
 /// One fit for all, where all samples are asked at the same points.
 fn shared_fit(basis: &Basis, samples: &[Sample]) -> Option<Fit> {
     let first = &samples[0].query_coords;
@@ -94,11 +104,7 @@ impl Fit {
         let features = basis.evaluate(places.data(), stride);
         let gram = vidon_kernels::gram(&features, stride, n);
         let mut factor: Vec<f64> = gram.iter().map(|g| *g as f64).collect();
-        (0..n).for_each(|i| factor[i * n + i] += RIDGE * places.len() as f64);
-        assert!(
-            cholesky(&mut factor, n),
-            "the ridge makes it positive definite"
-        );
+        factorise(&mut factor, n, RIDGE * places.len() as f64);
         Self {
             functions: n,
             stride,

@@ -6,13 +6,15 @@
 //! m^{-1/2}; this is nearly exact on smooth functions. Decay and λ are chosen by how well left-out sensors of training samples are predicted. The network
 //! sees the coefficients with the mean and spread of the training set taken out.
 
+use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Sample;
+use crate::data::{Channel, Sample};
 use crate::error::{Error, Result};
-use crate::models::basis::{Basis, Frame};
-use crate::models::params::{Entry, Init, Key, Plan};
+use crate::models::basis::{Basis, Family, Frame, Turn};
+use crate::models::inputs::{Inputs, to_vec};
+use crate::models::params::{Entry, Init, Key, Params, Plan};
 
 /// Choices of decay and λ.
 const DECAYS: [f64; 5] = [0.0, 1.0, 2.0, 3.0, 4.0];
@@ -20,6 +22,8 @@ const RIDGES: [f64; 6] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1];
 /// Training samples that the choice looks at, and the share of their sensors that is left out.
 const TRIALS: usize = 24;
 const LEFT_OUT: usize = 8;
+/// Training samples whose coefficients give means and spreads.
+pub(crate) const MEASURED: usize = 64;
 /// Spreads are at least this share of the largest.
 const LEAST_SPREAD: f64 = 1e-3;
 
@@ -29,7 +33,7 @@ const LEAST_SPREAD: f64 = 1e-3;
 pub struct ProjectionConfig {
     #[serde(default)]
     pub frame: Frame,
-    /// Number of basis functions.
+    /// Number of basis functions, at least: those with the |k| of the last all belong to it.
     pub functions: usize,
 }
 
@@ -45,9 +49,10 @@ pub(crate) struct Projection {
 
 impl Projection {
     pub fn new(plan: &mut Plan, config: &ProjectionConfig, values: usize) -> Self {
-        let outputs = config.functions * values;
+        let basis = Basis::whole(config.frame.clone(), config.functions);
+        let outputs = basis.len() * values;
         Self {
-            basis: Basis::new(config.frame.clone(), config.functions),
+            basis,
             values,
             prior: plan.add("projection.prior".into(), &[2], Init::Fixed),
             mean: plan.add("projection.mean".into(), &[outputs], Init::Fixed),
@@ -81,36 +86,17 @@ impl Projection {
         let (_, decay, ridge) = best;
         entries[self.prior.place()].values = vec![decay as f32, ridge as f32];
         let prior = self.amplitudes(decay);
-        let fits: Vec<Vec<f32>> = samples
+        let fits: Vec<Vec<f64>> = samples
             .par_iter()
+            .take(MEASURED)
             .map(|s| {
-                self.coefs(
-                    s.sensor_coords.data(),
-                    s.sensor_values.data(),
-                    &prior,
-                    ridge,
-                )
+                let (coords, values) = (s.sensor_coords.data(), s.sensor_values.data());
+                Normal::new(self, coords, values).solve(&prior, ridge)
             })
             .collect();
-        let (n, count) = (self.outputs(), fits.len() as f64);
-        let mean: Vec<f64> = (0..n)
-            .map(|k| fits.iter().map(|f| f[k] as f64).sum::<f64>() / count)
-            .collect();
-        let spread: Vec<f64> = (0..n)
-            .map(|k| {
-                let squares = fits.iter().map(|f| (f[k] as f64 - mean[k]).powi(2));
-                (squares.sum::<f64>() / count).sqrt()
-            })
-            .collect();
-        let largest = spread.iter().copied().fold(0.0, f64::max);
-        if largest == 0.0 {
-            return Err(Error::Setting(
-                "all training samples read the same: there is nothing to learn from".into(),
-            ));
-        }
-        let floor = LEAST_SPREAD * largest;
-        entries[self.mean.place()].values = mean.iter().map(|v| *v as f32).collect();
-        entries[self.spread.place()].values = spread.iter().map(|v| v.max(floor) as f32).collect();
+        let (mean, spread) = mean_and_spread(&fits)?;
+        entries[self.mean.place()].values = mean;
+        entries[self.spread.place()].values = spread;
         Ok(())
     }
 
@@ -122,15 +108,14 @@ impl Projection {
             .collect()
     }
 
-    /// The scaled coefficients of every sample, one row each: `fixed` are the numbers found by [`fit`](Self::fit).
+    /// The coefficients of every sample, one row each: `prior` was found by [`fit`](Self::fit).
     pub fn project(
         &self,
-        fixed: &[&[f32]; 3],
+        prior: &[f32],
         coords: &[f32],
         values: &[f32],
         offsets: &[usize],
     ) -> Vec<f32> {
-        let [prior, mean, spread] = fixed;
         let (amplitudes, ridge) = (self.amplitudes(prior[0] as f64), prior[1] as f64);
         let dim = coords.len() / offsets[offsets.len() - 1];
         let fits: Vec<Vec<f32>> = offsets
@@ -140,19 +125,75 @@ impl Projection {
                     &coords[w[0] * dim..w[1] * dim],
                     &values[w[0] * self.values..w[1] * self.values],
                 );
-                let mut coefs = self.coefs(coords, values, &amplitudes, ridge);
-                for ((c, m), s) in coefs.iter_mut().zip(*mean).zip(*spread) {
-                    *c = (*c - m) / s;
-                }
-                coefs
+                self.coefs(coords, values, &amplitudes, ridge)
             })
             .collect();
         fits.concat()
     }
 
-    /// The keys of what [`project`](Self::project) needs.
-    pub fn keys(&self) -> [Key; 3] {
-        [self.prior, self.mean, self.spread]
+    pub fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
+    /// Whether fits can be [moved](Self::move_fit) instead of the sensors, for such symmetries on such a box.
+    pub fn moves(&self, shifts: bool, odd: bool, coords: &[Channel]) -> bool {
+        let frame = self.basis.frame();
+        let ends = frame.lo.iter().zip(&frame.hi);
+        let same = ends
+            .zip(coords)
+            .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
+        same && self.basis.can_move(shifts) && !(odd && frame.family == Family::Sine)
+    }
+
+    /// The coefficients of a sample, from those before its axes were turned; where values change their sign, `zeros` are what the zeros of their components
+    /// look like to the network.
+    pub fn move_fit(&self, fit: &mut [f32], turns: &[Turn], zeros: Option<&[f32]>) {
+        for (c, coefs) in fit.chunks_exact_mut(self.basis.len()).enumerate() {
+            let mut moved = self.basis.moved(coefs, turns);
+            if let Some(zeros) = zeros {
+                moved.iter_mut().for_each(|v| *v = -*v);
+                // The first function is the constant.
+                moved[0] += 2.0 * zeros[c];
+            }
+            coefs.copy_from_slice(&moved);
+        }
+    }
+
+    /// The coefficients of every sample, as the network sees its values: for training steps that use all sensors.
+    pub fn fits(&self, entries: &[Entry], samples: &[Sample]) -> Vec<Vec<f32>> {
+        let prior = &entries[self.prior.place()].values;
+        let fit = |s: &Sample| {
+            let offsets = [0, s.sensor_coords.len()];
+            self.project(
+                prior,
+                s.sensor_coords.data(),
+                s.sensor_values.data(),
+                &offsets,
+            )
+        };
+        samples.par_iter().map(fit).collect()
+    }
+
+    /// The coefficients of the batch's samples, `[samples, outputs]`, without gradient.
+    pub fn coefficients(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+        if let Some(known) = &inputs.fits {
+            return known.clone();
+        }
+        let (device, dtype) = (inputs.sensor_coords.device(), inputs.sensor_coords.dtype());
+        let values = self.project(
+            &to_vec(params.get::<1>(self.prior)),
+            &to_vec(inputs.sensor_coords.clone()),
+            &to_vec(inputs.sensor_values.clone()),
+            inputs.sensors.offsets(),
+        );
+        let shape = [inputs.samples(), self.outputs()];
+        Tensor::from_data(TensorData::new(values, shape), (&device, dtype))
+    }
+
+    /// Coefficients with the mean and spread of the training set taken out.
+    pub fn standardise(&self, params: &Params, coefs: Tensor<2>) -> Tensor<2> {
+        let [mean, spread] = [self.mean, self.spread].map(|key| params.get::<1>(key).unsqueeze());
+        (coefs - mean) / spread
     }
 
     /// Coefficients of one sample, component by component.
@@ -161,6 +202,28 @@ impl Projection {
         let solved = normal.solve(prior, ridge);
         solved.iter().map(|c| *c as f32).collect()
     }
+}
+
+/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest.
+pub(crate) fn mean_and_spread(fits: &[Vec<f64>]) -> Result<(Vec<f32>, Vec<f32>)> {
+    let (n, count) = (fits[0].len(), fits.len() as f64);
+    let mean: Vec<f64> = (0..n)
+        .map(|k| fits.iter().map(|f| f[k]).sum::<f64>() / count)
+        .collect();
+    let spread: Vec<f64> = (0..n)
+        .map(|k| {
+            let squares = fits.iter().map(|f| (f[k] - mean[k]).powi(2));
+            (squares.sum::<f64>() / count).sqrt()
+        })
+        .collect();
+    let largest = spread.iter().copied().fold(0.0, f64::max);
+    if largest == 0.0 {
+        return Err(Error::Setting(
+            "all training samples are the same: there is nothing to learn from".into(),
+        ));
+    }
+    let spread = spread.iter().map(|s| s.max(LEAST_SPREAD * largest) as f32);
+    Ok((mean.iter().map(|m| *m as f32).collect(), spread.collect()))
 }
 
 /// The normal equations of a sample: ΦᵀΦ/m and Φᵀu/m.
@@ -297,6 +360,7 @@ mod tests {
             lo: vec![0.0; 2],
             hi: vec![1.0; 2],
             family: Family::Periodic,
+            times: 0,
         };
         let config = ProjectionConfig {
             frame,
@@ -322,14 +386,9 @@ mod tests {
             .zip(fresh.sensor_values.data())
             .map(|(row, t)| (row.iter().zip(&coefs).map(|(f, c)| f * c).sum::<f32>() - t).abs());
         assert!(worst.fold(0.0, f32::max) < 2e-3);
-        let fixed = [
-            &entries[0].values[..],
-            &entries[1].values,
-            &entries[2].values,
-        ];
         let run = |s: &Sample| {
             projection.project(
-                &fixed,
+                &entries[0].values,
                 s.sensor_coords.data(),
                 s.sensor_values.data(),
                 &[0, s.sensor_coords.len()],

@@ -101,6 +101,7 @@ fn frame(dim: usize, periodic: bool) -> Frame {
         } else {
             Family::Cosine
         },
+        times: 0,
     }
 }
 
@@ -161,6 +162,41 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         },
         ..tiny_vidon()
     };
+    let projected = VidonConfig {
+        projection: Some(ProjectionConfig {
+            frame: frame(2, false),
+            functions: 6,
+        }),
+        combine_activation: Activation::Gelu,
+        skip: true,
+        trunk: TrunkConfig::Fourier {
+            frame: frame(3, false),
+        },
+        ..tiny_vidon()
+    };
+    let core = VidonConfig {
+        heads: 0,
+        projection: Some(ProjectionConfig {
+            frame: frame(2, true),
+            functions: 9,
+        }),
+        core: CoreConfig::Fno(FnoCoreConfig {
+            grid: 6,
+            width: 16,
+            modes: 2,
+            layers: 2,
+            hidden: 5,
+            ..FnoCoreConfig::default()
+        }),
+        p: 20,
+        trunk: TrunkConfig::Fourier {
+            frame: Frame {
+                times: 2,
+                ..frame(3, true)
+            },
+        },
+        ..tiny_vidon()
+    };
     vec![
         (ModelConfig::Vidon(tiny_vidon()), DIMS, batch(&ragged)),
         (ModelConfig::Vidon(tiny_vidon()), DIMS, batch(&shared)),
@@ -169,6 +205,9 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
         (ModelConfig::Fno(fno), plane, batch(&grids)),
         (ModelConfig::Fno(wide), plane, batch(&grids)),
         (ModelConfig::Vidon(pod), DIMS, batch(&ragged)),
+        (ModelConfig::Vidon(projected), DIMS, batch(&ragged)),
+        (ModelConfig::Vidon(core.clone()), DIMS, batch(&ragged)),
+        (ModelConfig::Vidon(core), DIMS, batch(&shared)),
     ]
 }
 
@@ -191,7 +230,7 @@ fn fused_and_composed_are_the_same() {
         for entry in entries.iter_mut().filter(|e| !e.trained) {
             let mut rng = stream(0, "fixed", 0);
             let values = entry.values.iter_mut();
-            values.for_each(|v| *v = rng.random_range(-1.0..1.0));
+            values.for_each(|v| *v = rng.random_range(0.5..1.5));
         }
         let device = Device::flex().autodiff();
         let run = |dtype: DType| {
@@ -227,7 +266,7 @@ fn gradients_are_those_of_finite_differences() {
             entry
                 .values
                 .iter_mut()
-                .for_each(|v| *v = rng.random_range(-1.0..1.0));
+                .for_each(|v| *v = rng.random_range(0.5..1.5));
         }
         let device = Device::flex().autodiff();
         let inputs = Inputs::new(&batch, &device, DType::F64);
@@ -662,6 +701,7 @@ fn impossible_sizes_are_refused() {
         lo: vec![0.0; 2],
         hi: vec![0.0; 2],
         family: Family::Cosine,
+        times: 0,
     };
     let positional = Positional::Fourier {
         frame: flat,

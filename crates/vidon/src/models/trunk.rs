@@ -21,7 +21,7 @@ use crate::models::pod::pod_modes;
 pub enum TrunkConfig {
     /// Learned, as in the paper.
     Mlp { hidden: Vec<usize> },
-    /// The first p functions of a basis on the box of the queries, the same for every component; τ_0 is zero.
+    /// The first p/d_u functions of a basis on the box of the queries, for every component with β of its own; τ_0 is zero.
     Fourier {
         #[serde(default)]
         frame: Frame,
@@ -45,9 +45,15 @@ impl TrunkConfig {
         }
     }
 
-    /// What is wrong with it for queries of `dim` coordinates, if anything.
-    pub(crate) fn fault(&self, dim: usize) -> Option<String> {
+    /// What is wrong with it for queries of `dim` coordinates and such targets, if anything.
+    pub(crate) fn fault(&self, dim: usize, p: usize, outputs: usize) -> Option<String> {
         match self {
+            TrunkConfig::Fourier { frame } if !p.is_multiple_of(outputs * frame.times.max(1)) => {
+                Some(format!(
+                    "a fixed basis shares p = {p} functions out to {outputs} components and {} times: it must be a multiple",
+                    frame.times.max(1)
+                ))
+            }
             TrunkConfig::Mlp { hidden } => {
                 hidden.contains(&0).then(|| "a layer has no width".into())
             }
@@ -99,7 +105,7 @@ impl Trunk {
                 let modes = plan.add("trunk.pod".into(), &shape, Init::Fixed);
                 Kind::Pod(Basis::new(frame.clone(), *functions), modes)
             }
-            TrunkConfig::Fourier { frame } => Kind::Fourier(Basis::new(frame.clone(), p)),
+            TrunkConfig::Fourier { frame } => Kind::Fourier(Basis::new(frame.clone(), p / outputs)),
         };
         Self { kind, p, outputs }
     }
@@ -109,6 +115,14 @@ impl Trunk {
         match &self.kind {
             Kind::Mlp(mlp) => Some(mlp),
             Kind::Fourier(_) | Kind::Pod(..) => None,
+        }
+    }
+
+    /// The basis, where the functions are those of one.
+    pub(crate) fn basis(&self) -> Option<&Basis> {
+        match &self.kind {
+            Kind::Fourier(basis) => Some(basis),
+            Kind::Mlp(_) | Kind::Pod(..) => None,
         }
     }
 
@@ -135,8 +149,15 @@ impl Trunk {
             Kind::Mlp(mlp) => mlp.forward(params, coords),
             Kind::Fourier(basis) => {
                 let functions = basis.features(coords);
-                let none = functions.clone().narrow(1, 0, 1).zeros_like();
-                Tensor::cat(vec![none, functions], 1).repeat(&[1, self.outputs])
+                let [rows, count] = functions.dims();
+                let options = (&functions.device(), functions.dtype());
+                let none = |width: usize| Tensor::<2>::zeros([rows, width], options);
+                let component = |c: usize| {
+                    let after = self.p - (c + 1) * count;
+                    [none(1 + c * count), functions.clone(), none(after)]
+                };
+                let parts = (0..self.outputs).flat_map(component);
+                Tensor::cat(parts.filter(|t| t.dims()[1] > 0).collect(), 1)
             }
             Kind::Pod(basis, modes) => basis
                 .features(coords)

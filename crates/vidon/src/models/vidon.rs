@@ -4,21 +4,24 @@
 //!   β = Φ(ν^1, …, ν^H),   v(y) = τ_0(y) + Σ_k β_k τ_k(y).
 //!
 //! Any number of sensors m ≥ 1, anywhere, in any order; cost O(m). With `encoding = product` ψ_j is the
-//! product Ψ_c(x_j) ⊙ Ψ_v(u(x_j)); with `positional = fourier` Ψ_c sees fixed Fourier features of x_j.
+//! product Ψ_c(x_j) ⊙ Ψ_v(u(x_j)); with `positional = fourier` Ψ_c sees fixed Fourier features of x_j. With a `projection` Φ also sees (or, without heads, only
+//! sees) the coefficients of the sensors in a basis; `core = fno` puts a Fourier neural operator in the place of Φ.
 
 use std::sync::Arc;
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use vidon_kernels::Heads;
 
 use crate::data::Sample;
 use crate::error::Result;
 use crate::models::basis::{Basis, Frame};
-use crate::models::inputs::{Inputs, to_vec};
+use crate::models::core::{CoreConfig, FnoCore};
+use crate::models::inputs::Inputs;
 use crate::models::mlp::{Activation, Mlp};
-use crate::models::params::{Entry, Params, Plan};
-use crate::models::projection::{Projection, ProjectionConfig};
+use crate::models::params::{Entry, Init, Key, Params, Plan};
+use crate::models::pod::target_fits;
+use crate::models::projection::{MEASURED, Projection, ProjectionConfig, mean_and_spread};
 use crate::models::trunk::{Trunk, TrunkConfig};
 use crate::models::{Dims, Extent};
 
@@ -73,6 +76,8 @@ pub struct VidonConfig {
     /// Coefficients of the sensors in a basis, for Φ to see beside the heads (or alone, with `heads = 0`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projection: Option<ProjectionConfig>,
+    /// What is in the place of Φ.
+    pub core: CoreConfig,
     /// Adds a linear map of what Φ sees to β.
     pub skip: bool,
     /// Number of functions besides τ_0.
@@ -93,6 +98,7 @@ impl Default for VidonConfig {
             combine_hidden: vec![256; 4],
             combine_activation: Activation::Tanh,
             projection: None,
+            core: CoreConfig::Mlp,
             skip: false,
             p: 100,
             trunk: TrunkConfig::Mlp {
@@ -112,12 +118,23 @@ pub struct Vidon {
     /// ω̃ and ν̃ of every head.
     heads: Vec<(Mlp, Mlp)>,
     projection: Option<Projection>,
-    combine: Mlp,
-    skip: Option<Mlp>,
+    core: Core,
     trunk: Trunk,
     d_enc: usize,
     /// For the fused kernels, where the heads have hidden layers.
     fused_heads: Option<Arc<Heads>>,
+}
+
+/// What gives β.
+#[derive(Clone, Debug)]
+enum Core {
+    Mlp {
+        combine: Mlp,
+        skip: Option<Mlp>,
+        /// Between a projection and a fixed basis: mean and spread of the training outputs' coefficients, not trained, so that Φ gives numbers of size one.
+        scale: Option<Key>,
+    },
+    Fno(Box<FnoCore>),
 }
 
 impl Vidon {
@@ -160,12 +177,28 @@ impl Vidon {
             .map(|c| Projection::new(plan, c, dims.sensor_values));
         let seen =
             config.heads * config.head_output + projection.as_ref().map_or(0, Projection::outputs);
-        let hidden = &config.combine_hidden;
-        let activation = config.combine_activation;
-        let combine = Mlp::new(plan, "combine", seen, hidden, config.p, activation);
-        let skip = config
-            .skip
-            .then(|| Mlp::new(plan, "skip", seen, &[], config.p, activation));
+        let core = match (&config.core, &projection, &config.trunk) {
+            (CoreConfig::Fno(core), Some(projection), TrunkConfig::Fourier { frame }) => {
+                let answer = (frame, config.p);
+                let basis = projection.basis();
+                Core::Fno(Box::new(FnoCore::new(plan, core, basis, answer, dims)))
+            }
+            _ => {
+                let (hidden, activation) = (&config.combine_hidden, config.combine_activation);
+                let combine = Mlp::new(plan, "combine", seen, hidden, config.p, activation);
+                let linear = || Mlp::new(plan, "skip", seen, &[], config.p, activation);
+                let skip = config.skip.then(linear);
+                let scaled =
+                    projection.is_some() && matches!(config.trunk, TrunkConfig::Fourier { .. });
+                let scale =
+                    scaled.then(|| plan.add("combine.scale".into(), &[2, config.p], Init::Fixed));
+                Core::Mlp {
+                    combine,
+                    skip,
+                    scale,
+                }
+            }
+        };
         let trunk = Trunk::new(
             plan,
             &config.trunk,
@@ -188,8 +221,7 @@ impl Vidon {
             encoders,
             heads,
             projection,
-            combine,
-            skip,
+            core,
             trunk,
             d_enc,
             fused_heads,
@@ -209,18 +241,53 @@ impl Vidon {
             });
         }
         if let Some(projection) = &self.projection {
-            seen.push(project(projection, params, inputs));
+            let coefs = projection.coefficients(params, inputs);
+            if let Core::Fno(core) = &self.core {
+                return core.forward(params, coefs);
+            }
+            seen.push(projection.standardise(params, coefs));
         }
         let seen = Tensor::cat(seen, 1);
-        let beta = self.combine.forward(params, seen.clone());
-        match &self.skip {
-            Some(skip) => beta + skip.forward(params, seen),
-            None => beta,
+        match &self.core {
+            Core::Fno(_) => unreachable!("it has a projection"),
+            Core::Mlp {
+                combine,
+                skip,
+                scale,
+            } => {
+                let mut beta = combine.forward(params, seen.clone());
+                if let Some(skip) = skip {
+                    beta = beta + skip.forward(params, seen);
+                }
+                if let Some(scale) = scale {
+                    let [mean, spread] = [0, 1].map(|i| params.get::<2>(*scale).narrow(0, i, 1));
+                    beta = mean + beta * spread;
+                }
+                beta
+            }
         }
+    }
+
+    pub(crate) fn projection(&self) -> Option<&Projection> {
+        self.projection.as_ref()
     }
 
     /// Finds what the projection takes from training data.
     pub(crate) fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+        match (&self.core, self.trunk.basis()) {
+            (Core::Fno(core), _) => core.fit(entries, samples),
+            (
+                Core::Mlp {
+                    scale: Some(key), ..
+                },
+                Some(basis),
+            ) => {
+                let few = &samples[..samples.len().min(MEASURED)];
+                let (mean, spread) = mean_and_spread(&target_fits(basis, few))?;
+                entries[key.place()].values = [mean, spread].concat();
+            }
+            _ => {}
+        }
         match &self.projection {
             Some(projection) => projection.fit(entries, samples),
             None => Ok(()),
@@ -299,14 +366,18 @@ impl Vidon {
             .softmax(weight.forward(params, psi) / (self.d_enc as f64).sqrt())
     }
 
-    /// Numbers of activations kept for so many sensors: of the encoders, and of the heads.
-    pub(crate) fn activations(&self, sensors: usize) -> Vec<usize> {
+    /// Numbers of activations kept for so many samples and sensors: of the encoders, the heads, and an FNO core.
+    pub(crate) fn activations(&self, samples: usize, sensors: usize) -> Vec<usize> {
         let heads = self.heads.iter().map(|(w, v)| w.hidden() + v.hidden());
         let encoders = self.encoders.iter().flatten().map(Mlp::hidden);
-        vec![
+        let mut parts = vec![
             sensors * encoders.sum::<usize>(),
             sensors * heads.sum::<usize>(),
-        ]
+        ];
+        if let Core::Fno(core) = &self.core {
+            parts.extend(core.activations(samples));
+        }
+        parts
     }
 
     /// Depth, width and size of the branch as the paper's remark on size defines them.
@@ -317,37 +388,25 @@ impl Vidon {
             self.heads.iter().map(|h| of(&h.0) + of(&h.1)).sum()
         };
         let encoders = || self.encoders.iter().flatten();
+        let core = match &self.core {
+            Core::Fno(core) => core.extent(),
+            Core::Mlp { combine, skip, .. } => Extent {
+                depth: combine.depth(),
+                width: combine.width(),
+                size: combine.size() + skip.iter().map(Mlp::size).sum::<usize>(),
+            },
+        };
         Extent {
             depth: encoders().map(Mlp::depth).max().unwrap_or(0)
                 + deepest(&|h| h.0.depth())
                 + deepest(&|h| h.1.depth())
-                + self.combine.depth(),
-            width: encoders().map(Mlp::width).sum::<usize>()
-                + total(&Mlp::width)
-                + self.combine.width(),
-            size: encoders().map(Mlp::size).sum::<usize>()
-                + self.skip.iter().map(Mlp::size).sum::<usize>()
-                + total(&Mlp::size)
-                + self.combine.size(),
+                + core.depth,
+            width: encoders().map(Mlp::width).sum::<usize>() + total(&Mlp::width) + core.width,
+            size: encoders().map(Mlp::size).sum::<usize>() + total(&Mlp::size) + core.size,
         }
     }
 
     pub(crate) fn trunk(&self) -> &Trunk {
         &self.trunk
     }
-}
-
-/// The coefficients of every sample, `[samples, outputs]`, without gradient.
-fn project(projection: &Projection, params: &Params, inputs: &Inputs) -> Tensor<2> {
-    let (device, dtype) = (inputs.sensor_coords.device(), inputs.sensor_coords.dtype());
-    let fixed = projection.keys().map(|key| to_vec(params.get::<1>(key)));
-    let [prior, mean, spread] = &fixed;
-    let values = projection.project(
-        &[prior, mean, spread],
-        &to_vec(inputs.sensor_coords.clone()),
-        &to_vec(inputs.sensor_values.clone()),
-        inputs.sensors.offsets(),
-    );
-    let shape = [inputs.samples(), projection.outputs()];
-    Tensor::from_data(TensorData::new(values, shape), (&device, dtype))
 }

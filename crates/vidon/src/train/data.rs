@@ -10,12 +10,15 @@ use crate::error::{Error, Result};
 use crate::models::{Dims, Entry, Model};
 use crate::rng::stream;
 use crate::train::recipe::Recipe;
+use crate::train::symmetry::Symmetries;
 
 pub(crate) struct Data {
     pub meta: Meta,
     pub train: Vec<Sample>,
     pub val: Vec<Sample>,
     pub normalisation: Option<Normalisation>,
+    /// What the network's projection gives for every training sample, where no step sees anything else.
+    pub fits: Option<Vec<Vec<f32>>>,
 }
 
 impl Data {
@@ -84,11 +87,12 @@ impl Data {
             train,
             val,
             normalisation,
+            fits: None,
         })
     }
 
     /// The network for this data, with what it takes from the training set.
-    pub fn model(&self, recipe: &Recipe) -> Result<(Model, Vec<Entry>)> {
+    pub fn model(&mut self, recipe: &Recipe) -> Result<(Model, Vec<Entry>)> {
         let train = &recipe.train;
         let (model, mut entries) = Model::new(&recipe.model, Dims::from(&self.meta), train.seed)?;
         if let Some(layout) = recipe.data.layout {
@@ -124,6 +128,11 @@ impl Data {
         }
         let samples = if seen.is_empty() { &self.train } else { &seen };
         model.fit(&mut entries, &self.meta, samples)?;
+        let Symmetries { shifts, odd, .. } = train.symmetries;
+        self.fits = model
+            .projection()
+            .filter(|p| train.sensors.is_none() && p.moves(shifts, odd, &self.meta.sensor_coords))
+            .map(|p| p.fits(&entries, samples));
         Ok((model, entries))
     }
 

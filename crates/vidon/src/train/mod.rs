@@ -38,7 +38,7 @@ use burn::tensor::Device;
 use rand::seq::SliceRandom;
 use vidon_kernels::{memory_limit, set_memory_limit};
 
-use crate::data::{Batch, Normalisation, Sample, Subset, Watch};
+use crate::data::{Batch, Normalisation, Rows, Sample, Subset, Watch};
 use crate::error::{Error, Result};
 use crate::eval::block_errors;
 use crate::files::{remove_parts, write_file};
@@ -283,7 +283,7 @@ impl Training {
         let sensors = batch * count(most(&|s| s.sensor_coords.len()), train.sensors);
         let queries = batch * count(most(&|s| s.query_coords.len()), train.queries);
         let limit = memory_limit();
-        let parts = self.model.activations(sensors, queries);
+        let parts = self.model.activations(batch, sensors, queries);
         let kept = parts.iter().map(|n| 4 * n).filter(|&n| n <= limit);
         (kept.sum(), limit)
     }
@@ -419,15 +419,29 @@ impl Training {
             .iter()
             .map(|&i| &self.data.train[i])
             .collect();
+        let fits = self.data.fits.as_ref();
         let subset = Subset {
-            sensors: train.sensors,
+            // Where the fits say all, a sensor stands for the rest.
+            sensors: match fits {
+                Some(_) if !self.model.looks_at_sensors() => Some(1),
+                _ => train.sensors,
+            },
             queries: train.queries,
         };
         let mut rng = stream(train.seed, "step", step);
         let mut batch = Batch::random(&samples, subset, &mut rng);
+        batch.fits = fits.map(|fits| {
+            let rows = order[start..end].iter().map(|&i| &fits[i][..]);
+            Rows::new(fits[0].len(), rows.collect::<Vec<_>>().concat())
+        });
         if train.symmetries.any() {
-            let coords = &self.data.meta.sensor_coords;
-            train.symmetries.apply(&mut batch, coords, &mut rng);
+            let scaling = self.data.normalisation.as_ref();
+            let zeros = scaling.map_or(vec![0.0; batch.sensor_values.width()], |n| {
+                n.sensor_values.zeros()
+            });
+            let (coords, projection) = (&self.data.meta.sensor_coords, self.model.projection());
+            let symmetries = train.symmetries;
+            symmetries.apply(&mut batch, coords, projection, &zeros, &mut rng);
         }
         batch
     }

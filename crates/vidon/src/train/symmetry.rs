@@ -7,6 +7,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Batch, Channel, Rows};
+use crate::models::{Projection, Turn};
 use crate::rng::Rng;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +21,7 @@ pub struct Symmetries {
 
 /// One symmetry, in coordinates scaled to [0, 1].
 struct Motion {
-    /// Where each axis comes from, whether it is turned round, and how far it is shifted.
-    axes: Vec<(usize, bool, f64)>,
+    axes: Vec<Turn>,
     mirrored: bool,
 }
 
@@ -56,8 +56,15 @@ impl Symmetries {
         }
     }
 
-    /// Moves every sample of the batch by a symmetry of its own.
-    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], rng: &mut Rng) {
+    /// Moves every sample of the batch, and what is known of its sensors, by a symmetry of its own.
+    pub(crate) fn apply(
+        self,
+        batch: &mut Batch,
+        coords: &[Channel],
+        projection: Option<&Projection>,
+        zeros: &[f32],
+        rng: &mut Rng,
+    ) {
         let dim = coords.len();
         let ends: Vec<[f64; 2]> = coords
             .iter()
@@ -80,7 +87,13 @@ impl Symmetries {
                     motion.apply(&mut point[..dim], &ends);
                 }
             }
-            if self.odd && motion.mirrored {
+            let negative = self.odd && motion.mirrored;
+            if let (Some(fits), Some(projection)) = (&mut batch.fits, projection) {
+                let width = fits.width();
+                let own = &mut fits.data_mut()[sample * width..(sample + 1) * width];
+                projection.move_fit(own, &motion.axes, negative.then_some(zeros));
+            }
+            if negative {
                 negate(&mut batch.sensor_values, sensors);
                 negate(&mut batch.targets, queries);
             }
@@ -148,7 +161,7 @@ mod tests {
             ..Symmetries::default()
         };
         let mut batch = Batch::new(&[&sample, &sample, &sample, &sample]);
-        symmetries.apply(&mut batch, &coords, &mut stream(1, "test", 0));
+        symmetries.apply(&mut batch, &coords, None, &[], &mut stream(1, "test", 0));
         assert_eq!(batch.query_offsets, Some(vec![0, 20, 40, 60, 80]));
         for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
             assert!((even(p) - v).abs() < 1e-5);
@@ -183,7 +196,7 @@ mod tests {
             odd: true,
             ..Symmetries::default()
         };
-        odd.apply(&mut batch, &coords, &mut stream(2, "test", 0));
+        odd.apply(&mut batch, &coords, None, &[], &mut stream(2, "test", 0));
         for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
             assert!((wave(p) - v).abs() < 1e-5);
         }
@@ -194,7 +207,7 @@ mod tests {
             shifts: true,
             ..Symmetries::default()
         };
-        shifts.apply(&mut batch, &coords, &mut stream(3, "test", 0));
+        shifts.apply(&mut batch, &coords, None, &[], &mut stream(3, "test", 0));
         assert!(
             batch
                 .sensor_coords
@@ -202,5 +215,84 @@ mod tests {
                 .iter()
                 .all(|x| (0.0..=1.0).contains(x))
         );
+    }
+    /// Coefficients that are moved are those of the moved sensors.
+    #[test]
+    fn what_is_known_of_the_sensors_moves_with_them() {
+        use crate::models::{Dims, Model};
+        use crate::models::{Family, Frame, ModelConfig, ProjectionConfig, VidonConfig};
+        let range = Some([0.0, 1.0]);
+        let coords = ["x", "y"].map(|n| Channel {
+            range,
+            ..Channel::named(n)
+        });
+        for (family, shifts, odd) in [
+            (Family::Periodic, true, true),
+            (Family::Cosine, false, false),
+            (Family::Legendre, false, true),
+        ] {
+            let frame = Frame {
+                lo: vec![0.0; 2],
+                hi: vec![1.0; 2],
+                family,
+                times: 0,
+            };
+            let config = ModelConfig::Vidon(VidonConfig {
+                heads: 0,
+                projection: Some(ProjectionConfig {
+                    frame,
+                    functions: 20,
+                }),
+                ..VidonConfig::default()
+            });
+            let dims = Dims {
+                sensor_coords: 2,
+                sensor_values: 1,
+                query_coords: 2,
+                targets: 1,
+            };
+            let (model, mut entries) = Model::new(&config, dims, 0).unwrap();
+            let mut rng = stream(3, "places", 0);
+            let places: Vec<f32> = (0..300).map(|_| rng.random()).collect();
+            let values = places.chunks(2).map(|p| 0.2 + (6.0 * p[0]).sin() * p[1]);
+            let sample = Sample {
+                name: None,
+                sensor_values: Rows::new(1, values.collect()),
+                targets: Rows::new(1, vec![0.0]),
+                query_coords: Arc::new(Rows::new(2, vec![0.5, 0.5])),
+                sensor_coords: Rows::new(2, places),
+            };
+            let projection = model.projection().unwrap();
+            entries
+                .iter_mut()
+                .filter(|e| e.name == "projection.prior")
+                .for_each(|e| e.values = vec![2.0, 1e-4]);
+            let symmetries = Symmetries {
+                flips: true,
+                swaps: true,
+                shifts,
+                odd,
+            };
+            assert!(projection.moves(shifts, odd, &coords));
+            let fit = projection
+                .fits(&entries, std::slice::from_ref(&sample))
+                .remove(0);
+            for seed in 0..6 {
+                let mut batch = Batch::new(&[&sample]);
+                batch.fits = Some(Rows::new(fit.len(), fit.clone()));
+                let rng = &mut stream(seed, "motion", 0);
+                symmetries.apply(&mut batch, &coords, Some(projection), &[0.0], rng);
+                let moved = Sample {
+                    sensor_coords: batch.sensor_coords.clone(),
+                    sensor_values: batch.sensor_values.clone(),
+                    ..sample.clone()
+                };
+                let wanted = projection.fits(&entries, &[moved]).remove(0);
+                let found = batch.fits.unwrap();
+                for (a, b) in found.data().iter().zip(&wanted) {
+                    assert!((a - b).abs() < 2e-3, "{family:?} {seed}: {a} {b}");
+                }
+            }
+        }
     }
 }

@@ -198,7 +198,7 @@ fn losses_are_those_of_their_formulas() {
     let path = folder.path().join("d.parquet");
     dataset(&path, 20);
     let recipe = recipe(&path, "");
-    let data = Data::load(&recipe, None, &()).unwrap();
+    let mut data = Data::load(&recipe, None, &()).unwrap();
     let (model, entries) = data.model(&recipe).unwrap();
     let device = Device::flex().autodiff();
     let params = Params::new(&entries, &device, DType::F32);

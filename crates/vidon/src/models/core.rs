@@ -1,0 +1,367 @@
+//! A Fourier neural operator between two bases: what makes an FNO work with sensors anywhere.
+//!
+//! The sensors' fit `Σ_k c_k φ_k` is evaluated on the core's grid; the FNO maps it to functions on that grid; these are read back as coefficients of the
+//! trunk's basis by least squares,
+//!
+//!   β = (BᵀB)⁻¹Bᵀ FNO(Φ c),   Φ_ik = φ_k(x_i),   B_ik = τ_k(x_i),
+//!
+//! and the answer `Σ_k β_k τ_k(y)` can be asked anywhere. For outputs in space and time the FNO has a channel for each function of time.
+//! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
+
+use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::data::Sample;
+use crate::linalg::{cholesky_solve, factorise};
+use crate::models::basis::{Basis, Family, Frame};
+use crate::models::fno::{Fno, FnoConfig};
+use crate::models::params::{Entry, Init, Key, Params, Plan};
+use crate::models::trunk::TrunkConfig;
+use crate::models::{Dims, Extent};
+
+/// Makes the least squares of functions that the grid hardly tells apart solvable.
+const RIDGE: f64 = 1e-9;
+
+/// What turns what the branch saw into β.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CoreConfig {
+    /// Φ, a perceptron, as in the paper.
+    #[default]
+    Mlp,
+    /// A Fourier neural operator on a grid between projection and trunk.
+    Fno(FnoCoreConfig),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FnoCoreConfig {
+    /// Points per axis.
+    pub grid: usize,
+    /// Whether it sees where a point is.
+    pub coords: bool,
+    pub width: usize,
+    pub modes: usize,
+    pub layers: usize,
+    pub hidden: usize,
+    /// Zeros added at the far ends, as a share of the grid.
+    pub padding: f64,
+}
+
+impl Default for FnoCoreConfig {
+    fn default() -> Self {
+        let fno = FnoConfig::default();
+        Self {
+            grid: 32,
+            coords: true,
+            width: fno.width,
+            modes: fno.modes,
+            layers: fno.layers,
+            hidden: fno.hidden,
+            padding: fno.padding,
+        }
+    }
+}
+
+impl FnoCoreConfig {
+    fn fno(&self) -> FnoConfig {
+        FnoConfig {
+            width: self.width,
+            modes: self.modes,
+            layers: self.layers,
+            hidden: self.hidden,
+            padding: self.padding,
+        }
+    }
+
+    /// What is wrong with it between such a trunk and such data, if anything.
+    pub(crate) fn fault(&self, trunk: &TrunkConfig, p: usize, dims: Dims) -> Option<String> {
+        let TrunkConfig::Fourier { frame } = trunk else {
+            return Some(
+                "an FNO core answers in a fixed basis: trunk = { kind = \"fourier\", frame = … }"
+                    .into(),
+            );
+        };
+        let space = dims.query_coords - (frame.times > 0) as usize;
+        if dims.sensor_coords != 2 || space != 2 {
+            return Some("an FNO core maps functions of two coordinates to functions of two coordinates (and, with times, of time)".into());
+        }
+        let functions = p / dims.targets / frame.times.max(1);
+        if functions > self.grid * self.grid {
+            return Some(format!(
+                "{functions} functions cannot be read off {0} × {0} points",
+                self.grid
+            ));
+        }
+        self.fno()
+            .fault()
+            .or_else(|| self.fno().too_coarse([self.grid; 2]))
+    }
+}
+
+/// The network; its numbers are in [`Params`].
+#[derive(Clone, Debug)]
+pub(crate) struct FnoCore {
+    fno: Fno,
+    grid: usize,
+    values: usize,
+    outputs: usize,
+    times: usize,
+    /// Φᵀ, `[functions, grid²]`.
+    evaluate: Matrix,
+    /// ((BᵀB)⁻¹Bᵀ)ᵀ, `[grid², functions]`.
+    read: Matrix,
+    /// Coordinates of the grid in [-1, 1], where they are seen.
+    places: Option<Vec<f32>>,
+    /// Not trained: mean and spread of every component of values and of targets.
+    input: Key,
+    output: Key,
+}
+
+#[derive(Clone, Debug)]
+struct Matrix {
+    shape: [usize; 2],
+    numbers: Vec<f32>,
+}
+
+impl Matrix {
+    fn like(&self, x: &Tensor<2>) -> Tensor<2> {
+        let data = TensorData::new(self.numbers.clone(), self.shape);
+        Tensor::from_data(data, (&x.device(), x.dtype()))
+    }
+}
+
+impl FnoCore {
+    pub fn new(
+        plan: &mut Plan,
+        config: &FnoCoreConfig,
+        projection: &Basis,
+        (trunk, p): (&Frame, usize),
+        dims: Dims,
+    ) -> Self {
+        let (n, times) = (config.grid, trunk.times.max(1));
+        let (values, outputs) = (dims.sensor_values, dims.targets);
+        let seen = values + if config.coords { 2 } else { 0 };
+        let torus = [projection.frame(), trunk]
+            .iter()
+            .all(|f| f.family == Family::Periodic);
+        let unit = unit_grid(n, torus);
+        let space = Frame {
+            lo: trunk.lo[..2].to_vec(),
+            hi: trunk.hi[..2].to_vec(),
+            family: trunk.family,
+            times: 0,
+        };
+        let answer = Basis::new(space, p / outputs / times);
+        Self {
+            fno: Fno::new(plan, "core.", &config.fno(), seen, outputs * times),
+            grid: n,
+            values,
+            outputs,
+            times,
+            evaluate: evaluation(projection, &unit),
+            read: reading(&answer, &unit),
+            places: config
+                .coords
+                .then(|| unit.iter().map(|x| 2.0 * x - 1.0).collect()),
+            input: plan.add("core.input".into(), &[2, values], Init::Fixed),
+            output: plan.add("core.output".into(), &[2, outputs], Init::Fixed),
+        }
+    }
+
+    /// Means and spreads of the training set.
+    pub fn fit(&self, entries: &mut [Entry], samples: &[Sample]) {
+        let values = samples.iter().map(|s| &s.sensor_values);
+        entries[self.input.place()].values = moments(values.map(|r| r.data()), self.values);
+        let targets = samples.iter().map(|s| &s.targets);
+        entries[self.output.place()].values = moments(targets.map(|r| r.data()), self.outputs);
+    }
+
+    /// From coefficients of the sensors `[samples, values·functions]` to β `[samples, outputs·functions·times]`.
+    pub fn forward(&self, params: &Params, coefs: Tensor<2>) -> Tensor<2> {
+        let ([samples, _], points) = (coefs.dims(), self.grid * self.grid);
+        let [functions, _] = self.evaluate.shape;
+        let moments = |key: Key, width: usize| {
+            let both = params.get::<2>(key);
+            [0, 1].map(|i| both.clone().narrow(0, i, 1).reshape([1, width]))
+        };
+        let evaluate = self.evaluate.like(&coefs);
+        let values = coefs
+            .reshape([samples * self.values, functions])
+            .matmul(evaluate)
+            .reshape([samples, self.values, points])
+            .permute([0, 2, 1])
+            .reshape([samples * points, self.values]);
+        let [mean, spread] = moments(self.input, self.values);
+        let mut seen = vec![(values - mean) / spread];
+        if let Some(places) = &self.places {
+            let data = TensorData::new(places.clone(), [points, 2]);
+            let options = (&seen[0].device(), seen[0].dtype());
+            let places = Tensor::<2>::from_data(data, options);
+            seen.push(places.repeat(&[samples, 1]));
+        }
+        let answer = self
+            .fno
+            .on_grid(params, Tensor::cat(seen, 1), [self.grid; 2]);
+        let channels = self.outputs * self.times;
+        let answer = answer
+            .reshape([samples, points, channels])
+            .permute([0, 2, 1])
+            .reshape([samples * channels, points]);
+        let read = self.read.like(&answer);
+        let [_, functions] = self.read.shape;
+        let answer = answer
+            .matmul(read)
+            .reshape([samples, self.outputs, self.times, functions]);
+        // The network's zero is the mean of the targets, which is a constant in time; its one their spread.
+        let [mean, spread] = moments(self.output, self.outputs);
+        let answer = answer * spread.reshape([1, self.outputs, 1, 1]);
+        let constant = self.constant(&answer) * mean.reshape([1, self.outputs, 1, 1]);
+        let first = answer.clone().narrow(2, 0, 1) + constant;
+        let answer = match self.times - 1 {
+            0 => first,
+            count => Tensor::cat(vec![first, answer.narrow(2, 1, count)], 2),
+        };
+        answer
+            .permute([0, 1, 3, 2])
+            .reshape([samples, self.outputs * functions * self.times])
+    }
+
+    /// The coefficients of the function 1, `[1, 1, 1, functions]`.
+    fn constant(&self, like: &Tensor<4>) -> Tensor<4> {
+        let [_, functions] = self.read.shape;
+        let mut sums = vec![0.0; functions];
+        for row in self.read.numbers.chunks(functions) {
+            sums.iter_mut().zip(row).for_each(|(s, v)| *s += v);
+        }
+        let data = TensorData::new(sums, [1, 1, 1, functions]);
+        Tensor::from_data(data, (&like.device(), like.dtype()))
+    }
+
+    /// Numbers of activations kept for so many samples.
+    pub fn activations(&self, samples: usize) -> Vec<usize> {
+        self.fno.activations(samples * self.grid * self.grid)
+    }
+
+    /// Depth counts its layers, lift and projection included; width their channels.
+    pub fn extent(&self) -> Extent {
+        let seen = self.values + self.places.as_ref().map_or(0, |_| 2);
+        self.fno.extent(seen)
+    }
+}
+
+/// Points of the unit square, row by row; without the far ends on a torus.
+fn unit_grid(n: usize, torus: bool) -> Vec<f32> {
+    let step = 1.0 / if torus { n } else { n - 1 } as f32;
+    let point = |i: usize| [(i / n) as f32 * step, (i % n) as f32 * step];
+    (0..n * n).flat_map(point).collect()
+}
+
+/// The points in the box of a basis.
+fn stretched(frame: &Frame, unit: &[f32]) -> Vec<f32> {
+    let place = |p: &[f32], axis: usize| {
+        (frame.lo[axis] + p[axis] as f64 * (frame.hi[axis] - frame.lo[axis])) as f32
+    };
+    unit.chunks(2)
+        .flat_map(|p| [place(p, 0), place(p, 1)])
+        .collect()
+}
+
+fn evaluation(basis: &Basis, unit: &[f32]) -> Matrix {
+    let (points, functions) = (unit.len() / 2, basis.len());
+    let values = basis.evaluate(&stretched(basis.frame(), unit), functions);
+    let numbers = (0..functions)
+        .flat_map(|k| values.iter().skip(k).step_by(functions).copied())
+        .collect();
+    Matrix {
+        shape: [functions, points],
+        numbers,
+    }
+}
+
+fn reading(basis: &Basis, unit: &[f32]) -> Matrix {
+    let (points, n) = (unit.len() / 2, basis.len());
+    let stride = n.next_multiple_of(16);
+    let values = basis.evaluate(&stretched(basis.frame(), unit), stride);
+    let mut factor: Vec<f64> = vidon_kernels::gram(&values, stride, n)
+        .iter()
+        .map(|g| *g as f64)
+        .collect();
+    factorise(&mut factor, n, RIDGE * points as f64);
+    let numbers = values.chunks(stride).flat_map(|row| {
+        let mut right: Vec<f64> = row[..n].iter().map(|v| *v as f64).collect();
+        cholesky_solve(&factor, n, &mut right);
+        right.into_iter().map(|v| v as f32)
+    });
+    Matrix {
+        shape: [points, n],
+        numbers: numbers.collect(),
+    }
+}
+
+/// Mean, then standard deviation of every component.
+fn moments<'a>(rows: impl Iterator<Item = &'a [f32]>, width: usize) -> Vec<f32> {
+    let (mut count, mut sums, mut squares) = (0.0, vec![0.0f64; width], vec![0.0f64; width]);
+    for row in rows.flat_map(|r| r.chunks(width)) {
+        count += 1.0;
+        for (c, v) in row.iter().enumerate() {
+            sums[c] += *v as f64;
+            squares[c] += (*v as f64).powi(2);
+        }
+    }
+    let means = sums.iter().map(|s| s / count);
+    let spreads = means.clone().zip(&squares).map(|(m, s)| {
+        let variance = s / count - m * m;
+        // A component that never varies is not scaled.
+        if variance > 1e-12 * s / count {
+            variance.sqrt()
+        } else {
+            1.0
+        }
+    });
+    means.clone().chain(spreads).map(|v| v as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is evaluated on the grid is read back.
+    #[test]
+    fn coefficients_survive_the_grid() {
+        for (family, torus) in [
+            (Family::Periodic, true),
+            (Family::Cosine, false),
+            (Family::Sine, false),
+            (Family::Legendre, false),
+        ] {
+            let frame = Frame {
+                lo: vec![-1.0, 0.0],
+                hi: vec![2.0, 0.5],
+                family,
+                times: 0,
+            };
+            let basis = Basis::whole(frame, 20);
+            let unit = unit_grid(12, torus);
+            let (there, back) = (evaluation(&basis, &unit), reading(&basis, &unit));
+            let n = basis.len();
+            let coefs: Vec<f32> = (0..n).map(|i| ((i * 5 + 2) % 9) as f32 - 4.0).collect();
+            let points = unit.len() / 2;
+            let value = |i: usize| -> f32 {
+                (0..n)
+                    .map(|k| coefs[k] * there.numbers[k * points + i])
+                    .sum()
+            };
+            for k in 0..n {
+                let found: f32 = (0..points)
+                    .map(|i| back.numbers[i * n + k] * value(i))
+                    .sum();
+                assert!(
+                    (found - coefs[k]).abs() < 1e-3,
+                    "{family:?} {k}: {found} {}",
+                    coefs[k]
+                );
+            }
+        }
+    }
+}
