@@ -6,12 +6,11 @@ use std::process::Command;
 
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let root = root.canonicalize()?;
     let recipes = root.join("recipes");
     println!("cargo:rerun-if-changed={}", recipes.display());
     let mut list = String::from("&[\n");
-    for family in sorted(&recipes)? {
-        for file in sorted(&family)? {
+    for family in sorted(&recipes, Path::is_dir)? {
+        for file in sorted(&family, |p| p.extension().is_some_and(|e| e == "toml"))? {
             let family = family.file_name().unwrap_or_default();
             writeln!(list, "({family:?}, include_str!({file:?})),").expect("it is in memory");
         }
@@ -22,7 +21,7 @@ fn main() -> std::io::Result<()> {
 
     // Without git, or outside of a repository, the commit is not known.
     if let Some(commit) = git(&root, &["rev-parse", "--short=10", "HEAD"]) {
-        let changes = git(&root, &["status", "--porcelain", "--untracked-files=no"]);
+        let changes = git(&root, STATUS);
         let changed = changes.is_some_and(|c| !c.is_empty());
         let mark = if changed { ", changed" } else { "" };
         println!("cargo:rustc-env=VIDON_COMMIT={commit}{mark}");
@@ -36,9 +35,19 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-fn sorted(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+/// Without taking a lock that another git may want.
+const STATUS: &[&str] = &[
+    "--no-optional-locks",
+    "status",
+    "--porcelain",
+    "--untracked-files=no",
+];
+
+/// What of a folder is wanted, in an order that does not depend on the system.
+fn sorted(folder: &Path, wanted: impl Fn(&Path) -> bool) -> std::io::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)?.map(|e| Ok(e?.path()));
     let mut paths = entries.collect::<std::io::Result<Vec<PathBuf>>>()?;
+    paths.retain(|p| wanted(p));
     paths.sort();
     Ok(paths)
 }

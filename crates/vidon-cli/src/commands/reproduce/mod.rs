@@ -70,15 +70,17 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let (mut work, mut left) = (Vec::new(), Some(0.0));
     for cell in &cells {
         let recipe = cell.recipe(&arguments.set, arguments.budget)?;
-        let state = State::read(&arguments.out.join(cell.run()))?;
-        check(cell, &recipe, &state)?;
+        let folder = arguments.out.join(cell.run());
+        let state = State::read(&folder)?;
+        check(&folder, &state, &recipe)?;
         let own = state.seconds_left(&recipe, arguments.budget);
         left = left.zip(own).map(|(all, own)| all + own);
         work.push((cell, recipe));
     }
     ui.note(match left {
         Some(seconds) => format!("up to {} of training to go", clock(seconds)),
-        None => "training as long as the authors did takes days for a cell; --budget cuts it short".into(),
+        None => "training as long as the authors did takes days for a cell; --budget cuts it short"
+            .into(),
     });
     let session = Session {
         out: &arguments.out,
@@ -133,11 +135,11 @@ fn overview(cells: &[Cell], out: &Path) -> Result<String> {
 }
 
 /// A run that was begun by another recipe is no part of this report.
-fn check(cell: &Cell, recipe: &Recipe, state: &State) -> Result<()> {
+fn check(folder: &Path, state: &State, recipe: &Recipe) -> Result<()> {
     match &state.standing {
         Some(standing) if !standing.follows(recipe)? => Err(Error::Setting(format!(
             "{} was begun by another recipe (older, or with other --set settings); remove it, or choose another folder with --out",
-            cell.run().display()
+            folder.display()
         ))),
         _ => Ok(()),
     }

@@ -146,12 +146,10 @@ fn samples(tests: &[&Tested]) -> String {
 /// A problem's table and figures.
 fn section(out: &Path, problem: ProblemName, begun: &[&Begun]) -> Result<Vec<Block>> {
     let name = name_of(PROBLEMS, problem);
-    let mut columns: Vec<String> = Vec::new();
-    for b in begun {
-        if !columns.contains(&b.column()) {
-            columns.push(b.column());
-        }
-    }
+    let mut by_column = begun.to_vec();
+    by_column.sort_by_key(|b| (b.cell.family as u8, b.cell.model as u8));
+    let mut columns: Vec<String> = by_column.iter().map(|b| b.column()).collect();
+    columns.dedup();
     let find = |layout: Layout, column: &str| {
         let mut all = begun.iter();
         all.find(|b| b.cell.layout == layout && b.column() == column)
