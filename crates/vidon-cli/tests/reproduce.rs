@@ -39,6 +39,7 @@ fn cells_are_trained_tested_and_reported_once() {
         " in 0:01<br>validation ",
         "vidon 0.1.0",
         "; 2 test samples a cell",
+        "<br>other settings than the recipe's |",
         "](allen-cahn.png)",
         "](allen-cahn-learning.png)",
         "](runs/fast/allen-cahn-variable-vidon/prediction.png)",

@@ -22,6 +22,8 @@ struct Begun {
     cell: Cell,
     state: State,
     records: Vec<Record>,
+    /// Whether its recipe is the one that the program carries, but for limits.
+    by_recipe: bool,
 }
 
 impl Begun {
@@ -59,6 +61,9 @@ impl Begun {
         if let Some(tested) = &self.state.tested {
             lines.push(count(tested.relative_l2.samples, "test sample"));
         }
+        if !self.by_recipe {
+            lines.push("other settings than the recipe's".into());
+        }
         lines
     }
 }
@@ -70,12 +75,12 @@ pub fn write_report(out: &Path) -> Result<()> {
         for cell in cells(*family)? {
             let folder = out.join(cell.run());
             let state = State::read(&folder)?;
-            if state.standing.is_some() {
-                let records = read_metrics(&folder)?;
+            if let Some(standing) = &state.standing {
                 begun.push(Begun {
+                    by_recipe: standing.follows(&cell.recipe(&[], None)?)?,
+                    records: read_metrics(&folder)?,
                     cell,
                     state,
-                    records,
                 });
             }
         }
