@@ -5,6 +5,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 /// A value, its name on the command line, and a line of help.
 pub type Choice<T> = (T, &'static str, &'static str);
 
+/// The name of a value that is among the choices.
+pub fn name_of<T: PartialEq>(choices: &[Choice<T>], value: T) -> &'static str {
+    let choice = choices.iter().find(|choice| choice.0 == value);
+    choice.expect("every value is a choice").1
+}
+
 /// Parses one of `choices` by its name.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     choices: &'static [Choice<T>],

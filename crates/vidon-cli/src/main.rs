@@ -18,6 +18,7 @@ use clap::{Parser, Subcommand};
 ///   vidon demo
 ///   vidon train recipes/paper/darcy-vidon-variable.toml --budget 30m
 ///   vidon eval runs/darcy-vidon-variable --samples 100
+///   vidon reproduce --problem darcy --budget 2m
 ///
 /// Data and pictures:
 ///
@@ -54,6 +55,7 @@ enum Command {
     Demo(commands::demo::Arguments),
     Train(commands::train::Arguments),
     Eval(commands::eval::Arguments),
+    Reproduce(commands::reproduce::Arguments),
     Predict(commands::predict::Arguments),
     Generate(commands::generate::Arguments),
     Import(commands::import::Arguments),
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Import(a) => commands::import::run(a, &ui),
         Command::Inspect(a) => commands::inspect::run(a),
         Command::Plot(a) => commands::plot::run(a, &ui),
+        Command::Reproduce(a) => commands::reproduce::run(a, &ui),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -178,10 +178,21 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 /// An error as people read it: `1.23 %`.
 pub fn percent(error: f64) -> String {
+    let digits = percent_digits(error);
+    format!("{:.digits$} %", 100.0 * error)
+}
+
+/// An error and its deviation: `1.23 ± 0.04 %`.
+pub fn percent_spread(mean: f64, std: f64) -> String {
+    let digits = percent_digits(mean);
+    format!("{:.digits$} ± {:.digits$} %", 100.0 * mean, 100.0 * std)
+}
+
+fn percent_digits(error: f64) -> usize {
     match error {
-        e if e >= 0.1 => format!("{:.1} %", 100.0 * e),
-        e if e >= 0.001 => format!("{:.2} %", 100.0 * e),
-        e => format!("{:.4} %", 100.0 * e),
+        e if e >= 0.1 => 1,
+        e if e >= 0.001 => 2,
+        _ => 4,
     }
 }
 
@@ -226,5 +237,12 @@ mod tests {
         assert_eq!(grouped(1234567), "1 234 567");
         assert_eq!(count(1, "sample"), "1 sample");
         assert_eq!(count(5000, "sample"), "5 000 samples");
+    }
+
+    #[test]
+    fn errors_have_the_digits_they_need() {
+        let written = [0.223, 0.012, 0.00026].map(percent);
+        assert_eq!(written, ["22.3 %", "1.20 %", "0.0260 %"]);
+        assert_eq!(percent_spread(0.012, 0.0003), "1.20 ± 0.03 %");
     }
 }

@@ -1,6 +1,6 @@
 //! Relative L² errors: `‖prediction - truth‖₂ / ‖truth‖₂` over the targets of a sample, in physical units.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{Rows, Sample, Source, Watch};
 use crate::error::Result;
@@ -43,7 +43,7 @@ pub fn relative_l2(found: &Rows, truth: &Rows) -> f64 {
 }
 
 /// Errors of many samples in a few numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ErrorSummary {
     pub samples: usize,
     pub mean: f64,

@@ -32,6 +32,7 @@ pub mod models;
 pub mod plot;
 mod predict;
 pub mod problems;
+mod published;
 pub mod rng;
 pub mod sensors;
 mod tensors;
@@ -39,3 +40,4 @@ pub mod train;
 
 pub use error::{Error, Result};
 pub use predict::{BEST, Predictor};
+pub use published::{Published, published};

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidon::data::{ProblemSource, Source};
-use vidon::eval::{ErrorSummary, errors};
-use vidon::plot::{comparison_panels, draw};
-use vidon::problems::Split;
+use vidon::models::ModelName;
+use vidon::problems::ProblemName;
+use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe, Stop, Training};
-use vidon::{Error, Predictor, Result};
+use vidon::{Error, Result, published};
 
 use crate::commands::cache::Cache;
-use crate::commands::train::run_training;
+use crate::commands::eval::{PREDICTION, test_run};
+use crate::commands::train::{how_to_go_on, run_training};
 use crate::ui::{Ui, percent, print};
 
 /// Learn travelling fronts from scattered sensors in two minutes: start here
@@ -36,9 +36,7 @@ pub struct Arguments {
     cache: Cache,
 }
 
-const RECIPE: &str = include_str!("../../../../recipes/fast/allen-cahn.toml");
-/// Mean relative L² error of the paper's VIDON on this problem and layout.
-const PAPER: f64 = 0.0120;
+const RECIPE: &str = include_str!("../../../../recipes/fast/allen-cahn-variable.toml");
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let folder = &arguments.out;
@@ -58,28 +56,16 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     drop(watch);
     ui.note(format!("2. training for {}", arguments.budget));
     let outcome = run_training(training, folder, ui)?;
-    if outcome.stop != Stop::Finished {
+    if outcome.stop == Stop::Interrupted {
+        how_to_go_on(folder, ui);
         return Ok(());
     }
     let samples = arguments.samples as usize;
     ui.note(format!(
         "3. testing on {samples} new fronts, on 76 × 76 points at 41 times"
     ));
-    let predictor = Predictor::load(folder)?;
-    let mut source = ProblemSource::of(predictor.meta())?.expect("the demo's problem");
-    (source.split, source.cache) = (Split::Test, cache);
-    let source = Source::Problem(source);
-    let summary = ErrorSummary::new(&errors(
-        &predictor,
-        &source,
-        samples,
-        &ui.progress(samples),
-    )?);
-    let meta = source.meta()?;
-    let sample = source.collect(1, &())?.remove(0);
-    let found = predictor.predict_samples(&[&sample])?.remove(0);
-    let figure = folder.join("prediction.png");
-    draw(&figure, &comparison_panels(&meta, &sample, &found), 4)?;
+    let summary = test_run(folder, samples, cache, ui)?;
+    let paper = published(ProblemName::AllenCahn, Layout::Variable, ModelName::Vidon);
     print(&format!(
         "\nmean relative L² error on {samples} test samples: {} (the paper's VIDON, after 2 million steps on a GPU: {})
 
@@ -91,10 +77,11 @@ what to try next
   vidon eval {folder} --layout missing --samples 100    sensors as it has never seen them
   vidon train --resume {folder} --budget 10m            train for longer
   vidon train recipes/paper/darcy-vidon-variable.toml   another problem
+  vidon reproduce --list                                the paper's tables, cell by cell
   vidon import --help                                   your own data",
         percent(summary.mean),
-        percent(PAPER),
-        figure.display(),
+        percent(paper.expect("a cell of the paper's table").mean),
+        folder.join(PREDICTION).display(),
         folder.join("learning.png").display(),
         folder = folder.display()
     ))

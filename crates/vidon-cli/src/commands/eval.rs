@@ -1,6 +1,6 @@
 //! `vidon eval`: how large the errors of a trained network are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -78,12 +78,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     if samples == 0 {
         return Err(Error::Setting("--samples must be at least 1".into()));
     }
-    let summary = ErrorSummary::new(&errors(
-        &predictor,
-        &source,
-        samples,
-        &ui.progress(samples),
-    )?);
+    let summary = measure(&predictor, &source, samples, ui)?;
     let meta = source.meta()?;
     report(&arguments, &predictor, &meta, &summary)?;
     if arguments.plot.is_some() || arguments.plot_heads.is_some() {
@@ -136,6 +131,41 @@ fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
     source.cache = arguments.cache.folder()?;
     Ok(Source::Problem(source))
 }
+
+fn measure(
+    predictor: &Predictor,
+    source: &Source,
+    samples: usize,
+    ui: &Ui,
+) -> Result<ErrorSummary> {
+    let found = errors(predictor, source, samples, &ui.progress(samples))?;
+    Ok(ErrorSummary::new(&found))
+}
+
+/// Measures the network of a run on the test functions of its problem, through the layout it was trained on, and draws the first of them
+/// into its folder.
+pub fn test_run(
+    folder: &Path,
+    samples: usize,
+    cache: Option<PathBuf>,
+    ui: &Ui,
+) -> Result<ErrorSummary> {
+    let predictor = Predictor::load(folder)?;
+    let mut source = ProblemSource::of(predictor.meta())?.expect("one of the paper's problems");
+    source.split = Split::Test;
+    source.sensors_on_grid = predictor.model().answers_at_sensors();
+    source.cache = cache;
+    let source = Source::Problem(source);
+    let summary = measure(&predictor, &source, samples, ui)?;
+    let sample = source.collect(1, &())?.remove(0);
+    let found = predictor.predict_samples(&[&sample])?.remove(0);
+    let panels = comparison_panels(&source.meta()?, &sample, &found);
+    draw(&folder.join(PREDICTION), &panels, 4)?;
+    Ok(summary)
+}
+
+/// The picture that [`test_run`] leaves in the folder of a run.
+pub const PREDICTION: &str = "prediction.png";
 
 fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
     let word = |key: &str| {

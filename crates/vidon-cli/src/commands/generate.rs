@@ -62,7 +62,7 @@ pub struct Arguments {
     cache: Cache,
 }
 
-const PROBLEMS: &[Choice<ProblemName>] = &[
+pub const PROBLEMS: &[Choice<ProblemName>] = &[
     (
         ProblemName::Darcy,
         "darcy",

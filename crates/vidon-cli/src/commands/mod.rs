@@ -9,6 +9,7 @@ pub mod import;
 pub mod inspect;
 pub mod plot;
 pub mod predict;
+pub mod reproduce;
 pub mod train;
 
 use std::path::Path;

@@ -74,24 +74,37 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         (None, None) => unreachable!("clap asks for one of them"),
     };
     drop(watch);
-    run_training(training, &folder, ui)?;
+    let outcome = run_training(training, &folder, ui)?;
+    match outcome.stop {
+        Stop::Interrupted => how_to_go_on(&folder, ui),
+        _ => ui.note(format!("  vidon eval {}", folder.display())),
+    }
     Ok(())
 }
 
-/// The recipe with the settings of the command line.
 fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::Setting(format!("cannot read {}: {e}", path.display())))?;
-    let mut settings = arguments.set.clone();
+    let (steps, budget) = (arguments.steps, arguments.budget);
+    parse(&text, &arguments.set, steps, budget)
+        .map_err(|what| Error::Setting(format!("{}: {what}", path.display())))
+}
+
+/// A recipe with the settings and limits of the command line.
+pub fn parse(
+    text: &str,
+    settings: &[String],
+    steps: Option<u64>,
+    budget: Option<Budget>,
+) -> std::result::Result<Recipe, String> {
+    let mut settings = settings.to_vec();
     // A limit on the command line makes those of the recipe void, once it has been read.
-    settings.extend(arguments.steps.map(|n| format!("train.steps={n}")));
-    settings.extend(arguments.budget.map(|b| format!("train.budget=\"{b}\"")));
-    let mut recipe = Recipe::parse(&text, &settings)
-        .map_err(|what| Error::Setting(format!("{}: {what}", path.display())))?;
-    if arguments.steps.is_some() || arguments.budget.is_some() {
+    settings.extend(steps.map(|n| format!("train.steps={n}")));
+    settings.extend(budget.map(|b| format!("train.budget=\"{b}\"")));
+    let mut recipe = Recipe::parse(text, &settings)?;
+    if steps.is_some() || budget.is_some() {
         recipe.train.epochs = None;
-        recipe.train.steps = arguments.steps;
-        recipe.train.budget = arguments.budget;
+        (recipe.train.steps, recipe.train.budget) = (steps, budget);
     }
     Ok(recipe)
 }
@@ -146,14 +159,17 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
         clock(outcome.seconds)
     );
     match outcome.stop {
-        Stop::Finished => ui.note(format!("{done}\n  vidon eval {}", folder.display())),
-        Stop::Interrupted => ui.note(format!(
-            "stopped after {done}; everything is saved. To go on:\n  vidon train --resume {}",
-            folder.display()
-        )),
+        Stop::Finished => ui.note(done),
+        Stop::Interrupted => ui.note(format!("stopped after {done}; everything is saved")),
         Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder))),
     }
     Ok(outcome)
+}
+
+/// What to do after an interruption.
+pub fn how_to_go_on(folder: &Path, ui: &Ui) {
+    let folder = folder.display();
+    ui.note(format!("to go on:\n  vidon train --resume {folder}"));
 }
 
 fn diverged(outcome: &Outcome, folder: &Path) -> String {

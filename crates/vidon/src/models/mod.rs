@@ -195,7 +195,7 @@ impl ModelConfig {
         }
     }
 
-    fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             ModelConfig::Vidon(_) => "VIDON",
             ModelConfig::DeepOnet(_) => "DeepONet",

@@ -13,6 +13,16 @@ pub enum ModelName {
     Fno,
 }
 
+impl From<&ModelConfig> for ModelName {
+    fn from(config: &ModelConfig) -> Self {
+        match config {
+            ModelConfig::Vidon(_) => ModelName::Vidon,
+            ModelConfig::DeepOnet(_) => ModelName::DeepOnet,
+            ModelConfig::Fno(_) => ModelName::Fno,
+        }
+    }
+}
+
 /// The paper's configuration of a network for one of its problems.
 pub fn paper_config(name: ModelName, problem: &dyn Problem) -> Result<ModelConfig> {
     let space_time = problem.spec().test_times.is_some();

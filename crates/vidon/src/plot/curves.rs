@@ -31,3 +31,22 @@ pub fn curve_panels(records: &[Record]) -> Vec<Panel> {
         ),
     ]
 }
+
+/// The best validation errors so far of several trainings over their time.
+pub fn validation_panel(title: &str, runs: &[(&str, Vec<Record>)]) -> Panel {
+    let line = |records: &[Record]| -> Vec<[f64; 2]> {
+        let looks = records.iter().filter(|r| r.val_error.is_some());
+        looks
+            .filter_map(|r| Some([r.seconds / 60.0, r.best_error?]))
+            .collect()
+    };
+    let lines = runs.iter().map(|(name, r)| (name.to_string(), line(r)));
+    Panel {
+        title: title.into(),
+        x_label: "minutes of training".into(),
+        y_label: "validation error".into(),
+        marks: Marks::Lines(lines.collect()),
+        scale: None,
+        bounds: None,
+    }
+}

@@ -3,7 +3,7 @@
 mod curves;
 mod sample;
 
-pub use curves::curve_panels;
+pub use curves::{curve_panels, validation_panel};
 pub use sample::{Part, comparison_panels, head_panels, prediction_panels, sample_panels};
 
 use std::path::Path;
@@ -60,6 +60,11 @@ pub enum Marks {
     Curve { x: Vec<f64>, values: Vec<f64> },
     /// Named lines of positive values, on a logarithmic vertical axis.
     Lines(Vec<(String, Vec<[f64; 2]>)>),
+    /// Named series of positive values, one a group, on a logarithmic vertical axis: each a filled dot and, hollow, what it is compared with.
+    Dots {
+        groups: Vec<&'static str>,
+        series: Vec<(String, Vec<[Option<f64>; 2]>)>,
+    },
 }
 
 impl Panel {
@@ -71,6 +76,10 @@ impl Panel {
                     .map(|p| p[1].log10())
                     .filter(|v| v.is_finite())
                     .collect()
+            }
+            Marks::Dots { series, .. } => {
+                let pairs = series.iter().flat_map(|(_, pairs)| pairs);
+                pairs.flatten().flatten().map(|v| v.log10()).collect()
             }
             Marks::Points { values, .. }
             | Marks::Image { values, .. }
@@ -108,6 +117,15 @@ impl Panel {
                 let [lo, hi] = extent(points.map(|p| p[0]));
                 let [a, b] = self.ends();
                 [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
+            }
+            Marks::Dots { groups, .. } => {
+                let [a, b] = self.ends();
+                let room = 0.1 * (b - a);
+                // Above the highest dot there is room for the names.
+                [
+                    [-0.5, groups.len() as f64 - 0.5],
+                    [a - room, b + 2.0 * room],
+                ]
             }
         }
     }
@@ -219,8 +237,8 @@ fn draw_panel<B: DrawingBackend>(
     panel: &Panel,
 ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     let [[x0, x1], [y0, y1]] = panel.bounds();
-    let coloured = !matches!(panel.marks, Marks::Curve { .. } | Marks::Lines(_));
-    let logarithmic = matches!(panel.marks, Marks::Lines(_));
+    let logarithmic = matches!(panel.marks, Marks::Lines(_) | Marks::Dots { .. });
+    let coloured = !logarithmic && !matches!(panel.marks, Marks::Curve { .. });
     let bar = if coloured { BAR } else { EDGE };
     // The largest rectangle of the right proportions that the panel has room for.
     let (mut width, mut height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
@@ -244,7 +262,14 @@ fn draw_panel<B: DrawingBackend>(
         .disable_mesh()
         .x_labels(6)
         .y_labels(6)
-        .x_label_formatter(&|v| number(*v, x_digits))
+        .x_label_formatter(&|v| match &panel.marks {
+            Marks::Dots { groups, .. } => {
+                let group = groups.get(v.round() as usize);
+                let name = group.filter(|_| (v - v.round()).abs() < 1e-6);
+                name.copied().unwrap_or_default().to_string()
+            }
+            _ => number(*v, x_digits),
+        })
         .y_label_formatter(&|v| match logarithmic {
             true => power(*v),
             false => number(*v, y_digits),
@@ -280,7 +305,29 @@ fn draw_panel<B: DrawingBackend>(
             });
             chart.draw_series(cells)?;
         }
-        Marks::Lines(_) => {}
+        Marks::Lines(lines) => {
+            for (i, (_, points)) in lines.iter().enumerate() {
+                let seen = points.iter().filter(|p| p[1] > 0.0);
+                let line = seen.map(|p| (p[0], p[1].log10()));
+                chart.draw_series(LineSeries::new(line, ink(i).stroke_width(3)))?;
+            }
+            draw_names(area, lines.iter().map(|l| &l.0[..]))?;
+        }
+        Marks::Dots { series, .. } => {
+            for (i, (_, pairs)) in series.iter().enumerate() {
+                // Side by side around the middle of the group.
+                let shift = 0.6 * ((i as f64 + 0.5) / series.len() as f64 - 0.5);
+                for (place, [own, other]) in pairs.iter().enumerate() {
+                    let dot = |v: f64, style: ShapeStyle| {
+                        Circle::new((place as f64 + shift, v.log10()), 8, style)
+                    };
+                    let hollow = other.map(|v| dot(v, ink(i).stroke_width(2)));
+                    let filled = own.map(|v| dot(v, ink(i).filled()));
+                    chart.draw_series(hollow.into_iter().chain(filled))?;
+                }
+            }
+            draw_names(area, series.iter().map(|s| &s.0[..]))?;
+        }
         Marks::Curve { x, values } => {
             let mut points: Vec<(f64, f64)> =
                 x.iter().copied().zip(values.iter().copied()).collect();
@@ -290,31 +337,38 @@ fn draw_panel<B: DrawingBackend>(
             chart.draw_series(points.iter().map(|&p| Circle::new(p, 5, blue.filled())))?;
         }
     }
-    if let Marks::Lines(lines) = &panel.marks {
-        let places = (LEFT + 24, TITLE + 16);
-        for (i, (name, points)) in lines.iter().enumerate() {
-            let ink = INKS[i % INKS.len()];
-            let seen = points.iter().filter(|p| p[1] > 0.0);
-            let line = seen.map(|p| (p[0], p[1].log10()));
-            chart.draw_series(LineSeries::new(line, ink.stroke_width(3)))?;
-            let at = (places.0 as i32 + 240 * i as i32, places.1 as i32);
-            let style = font(22).color(&ink);
-            area.draw(&Text::new(drawable(name), at, style))?;
-        }
-    }
     if coloured {
         draw_bar(area, LEFT + width + 24, height, ends)?;
     }
     Ok(())
 }
 
-/// Colours of lines.
-const INKS: [RGBColor; 4] = [
-    RGBColor(49, 104, 142),
-    RGBColor(200, 80, 40),
-    RGBColor(53, 150, 90),
-    RGBColor(110, 60, 150),
-];
+/// The names of lines or dots in their colours, along the top of the plot.
+fn draw_names<'a, B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    let step = ((PANEL.0 - LEFT - EDGE) as i32 / names.len().max(1) as i32).min(240);
+    for (i, name) in names.enumerate() {
+        let at = ((LEFT + 16) as i32 + step * i as i32, (TITLE + 16) as i32);
+        let style = ("sans-serif", 21).into_font().color(&ink(i));
+        area.draw(&Text::new(drawable(name), at, style))?;
+    }
+    Ok(())
+}
+
+/// The colour of a line.
+fn ink(i: usize) -> RGBColor {
+    const INKS: [RGBColor; 6] = [
+        RGBColor(49, 104, 142),
+        RGBColor(200, 80, 40),
+        RGBColor(53, 150, 90),
+        RGBColor(110, 60, 150),
+        RGBColor(190, 150, 20),
+        RGBColor(90, 90, 90),
+    ];
+    INKS[i % INKS.len()]
+}
 
 /// 10^v in few characters.
 fn power(v: f64) -> String {
@@ -443,7 +497,11 @@ mod tests {
             places: vec![[5.0, 5.0]],
             values: vec![7.0],
         };
-        [points, image, curve, alone].map(panel).to_vec()
+        let dots = Marks::Dots {
+            groups: vec!["a", "b"],
+            series: vec![("ours".into(), vec![[Some(0.1), Some(2.0)], [None, None]])],
+        };
+        [points, image, curve, alone, dots].map(panel).to_vec()
     }
 
     #[test]
@@ -453,7 +511,7 @@ mod tests {
         draw(&png_path, &all_kinds(), 2).unwrap();
         let file = std::io::BufReader::new(std::fs::File::open(&png_path).unwrap());
         let mut reader = png::Decoder::new(file).read_info().unwrap();
-        assert_eq!(reader.info().size(), (2 * PANEL.0, 2 * PANEL.1));
+        assert_eq!(reader.info().size(), (2 * PANEL.0, 3 * PANEL.1));
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
         let yellow = ViridisRGB.get_color(1.0);

@@ -70,6 +70,21 @@ pub(crate) struct Progress {
     pub best: Option<Best>,
 }
 
+impl Progress {
+    /// Of the checkpoint in `folder`.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(CHECKPOINT);
+        Ok(Header::read(&path, &TensorFile::read(&path)?)?.progress)
+    }
+}
+
+impl Header {
+    fn read(path: &Path, file: &TensorFile) -> Result<Self> {
+        serde_json::from_str(&file.json)
+            .map_err(|e| Error::data(path, format!("cannot be read: {e}")))
+    }
+}
+
 const GROUPS: [&str; 4] = ["params", "first", "second", "mean"];
 
 impl State {
@@ -119,8 +134,7 @@ impl State {
     ) -> Result<Self> {
         let path = folder.join(CHECKPOINT);
         let file = TensorFile::read(&path)?;
-        let header: Header = serde_json::from_str(&file.json)
-            .map_err(|e| Error::data(&path, format!("cannot be read: {e}")))?;
+        let header = Header::read(&path, &file)?;
         if header.subject != *subject {
             return Err(Error::data(
                 &path,

@@ -20,6 +20,7 @@ mod metrics;
 mod optimiser;
 mod recipe;
 mod schedule;
+mod standing;
 mod symmetry;
 
 pub use budget::Budget;
@@ -28,6 +29,7 @@ pub use metrics::{Record, read_metrics};
 pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
 pub use schedule::Schedule;
+pub use standing::Standing;
 pub use symmetry::Symmetries;
 
 use std::fs::{File, TryLockError};

@@ -5,7 +5,9 @@ use std::cell::Cell;
 use super::*;
 use crate::data::{Channel, DatasetWriter, Meta, Rows};
 use crate::models::{ModelName, Params, paper_config};
+use crate::sensors::Layout;
 use crate::train::checkpoint::CHECKPOINT;
+use crate::{Published, published};
 use burn::tensor::DType;
 use rand::RngExt;
 
@@ -234,36 +236,91 @@ fn losses_are_those_of_their_formulas() {
     assert!((value(Loss::Mse) / mse - 1.0).abs() < 1e-4, "{mse}");
 }
 
-/// The recipes of the paper's 26 table cells have the paper's networks.
+#[test]
+fn how_far_a_training_is_can_be_read_from_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("d.parquet");
+    dataset(&data, 40);
+    let folder = dir.path().join("run");
+    assert!(Standing::read(&folder).unwrap().is_none());
+    let standing = || Standing::read(&folder).unwrap().unwrap();
+    let recipe = recipe(&data, "epochs = 9.0\n");
+    let training = Training::begin(recipe, &folder, None, &()).unwrap();
+    assert_eq!((standing().step(), standing().finished()), (0, false));
+    training.run(&After(Cell::new(14))).unwrap();
+    assert_eq!((standing().step(), standing().finished()), (13, false));
+    let resumed = Training::resume(&folder, None, None, None, &()).unwrap();
+    let outcome = resumed.run(&()).unwrap();
+    // 36 of 40 samples, eight a step: nine epochs are 45 steps.
+    assert_eq!((standing().step(), standing().finished()), (45, true));
+    assert_eq!(standing().seconds(), outcome.seconds);
+    assert_eq!(standing().best, outcome.best);
+}
+
+#[test]
+fn a_training_knows_the_recipe_it_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[data]\nproblem = \"allen-cahn\"\nlayout = \"variable\"\ntrain_samples = 4\nval_samples = 1\n[model]\nname = \"vidon\"\nheads = 0\nprojection = { functions = 4, frame = { family = \"legendre\" } }\ncombine_hidden = [4]\np = 4\ntrunk = { kind = \"fourier\", frame = { family = \"legendre\" } }\n[train]\nsteps = 2\n";
+    let recipe = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
+        Recipe::parse(text, &settings).unwrap()
+    };
+    let folder = dir.path().join("run");
+    Training::begin(recipe(&[]), &folder, None, &()).unwrap();
+    let standing = Standing::read(&folder).unwrap().unwrap();
+    assert!(standing.follows(&recipe(&[])).unwrap());
+    assert!(standing.follows(&recipe(&["train.steps=9"])).unwrap());
+    for other in ["train.rate=1e-4", "model.p=3", "data.layout=random"] {
+        assert!(!standing.follows(&recipe(&[other])).unwrap(), "{other}");
+    }
+}
+
+/// The recipes of the paper's 26 table cells have the paper's networks and name its errors; those of the fast networks are there for
+/// every problem and layout.
 #[test]
 fn all_cells_of_the_paper_have_a_recipe() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
-    let mut cells = 0;
-    for file in std::fs::read_dir(folder.join("paper")).unwrap() {
-        let path = file.unwrap().path();
-        let recipe = Recipe::read(&path).unwrap();
-        let stem = path.file_stem().unwrap().to_str().unwrap().to_string();
-        let (name, model) = [
-            ("vidon", ModelName::Vidon),
-            ("deeponet", ModelName::DeepOnet),
-            ("fno", ModelName::Fno),
-        ]
-        .into_iter()
-        .find(|(name, _)| stem.contains(name))
-        .unwrap();
-        let problem = recipe.data.problem.unwrap().problem(None).unwrap();
-        let layout = recipe.data.layout.unwrap();
-        assert_eq!(stem, format!("{}-{name}-{layout}", problem.name()));
+    let recipes = |family: &str| -> Vec<(String, String, Recipe)> {
+        let files = std::fs::read_dir(folder.join(family)).unwrap();
+        let read = files.map(|file| {
+            let path = file.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap().to_string();
+            let text = std::fs::read_to_string(&path).unwrap();
+            (stem, text, Recipe::read(&path).unwrap())
+        });
+        read.collect()
+    };
+    let cell = |recipe: &Recipe| {
+        let (name, layout) = (recipe.data.problem.unwrap(), recipe.data.layout.unwrap());
+        (name, name.problem(None).unwrap(), layout)
+    };
+    let paper = recipes("paper");
+    assert_eq!(paper.len(), 26);
+    for (stem, text, recipe) in paper {
+        let (name, problem, layout) = cell(&recipe);
+        let model = ModelName::from(&recipe.model);
+        let word = recipe.model.name().to_lowercase();
+        assert_eq!(stem, format!("{}-{word}-{layout}", problem.name()));
         assert_eq!(recipe.model, paper_config(model, &*problem).unwrap());
-        cells += 1;
+        let Published { mean, std } = published(name, layout, model).unwrap();
+        let error = format!("test error: {:.2} ± {:.2} %.", 100.0 * mean, 100.0 * std);
+        assert!(text.contains(&error), "{stem}: {error}");
     }
-    assert_eq!(cells, 26);
-    for other in [
-        "fast/allen-cahn.toml",
-        "kriged/darcy-deeponet-variable.toml",
-        "kriged/allen-cahn-deeponet-variable.toml",
-        "kriged/navier-stokes-deeponet-variable.toml",
-    ] {
-        Recipe::read(&folder.join(other)).unwrap();
+    let fast = recipes("fast");
+    assert_eq!(fast.len(), 18);
+    for (stem, _, recipe) in fast {
+        let (_, problem, layout) = cell(&recipe);
+        assert_eq!(stem, format!("{}-{layout}", problem.name()));
     }
+    assert_eq!(recipes("kriged").len(), 3);
+    use crate::problems::ProblemName::{AllenCahn, Darcy};
+    let missing = [
+        (AllenCahn, Layout::Regular, ModelName::Fno),
+        (Darcy, Layout::Missing, ModelName::DeepOnet),
+    ];
+    assert!(
+        missing
+            .iter()
+            .all(|&(p, l, m)| published(p, l, m).is_none())
+    );
 }

@@ -1,0 +1,200 @@
+//! The cells of the paper's tables: a problem, a layout and a network, each with a recipe that the program carries.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use vidon::models::ModelName;
+use vidon::problems::ProblemName;
+use vidon::sensors::Layout;
+use vidon::train::{Budget, Recipe};
+use vidon::{Error, Published, Result, published};
+
+use crate::choice::{Choice, name_of, one_of};
+use crate::commands::generate::{LAYOUTS, PROBLEMS};
+use crate::commands::train::parse;
+
+/// Every recipe of the repository: its family and its text.
+const RECIPES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/recipes.rs"));
+
+/// Which recipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    Paper,
+    Fast,
+}
+
+pub const FAMILIES: &[Choice<Family>] = &[
+    (
+        Family::Paper,
+        "paper",
+        "The authors' networks and settings: 26 cells, days each",
+    ),
+    (
+        Family::Fast,
+        "fast",
+        "Projection networks: VIDON in 18 cells, ten minutes each",
+    ),
+];
+
+const MODELS: &[Choice<ModelName>] = &[
+    (ModelName::Vidon, "vidon", "Any sensors"),
+    (ModelName::DeepOnet, "deeponet", "The same sensors always"),
+    (ModelName::Fno, "fno", "Sensors on a grid"),
+];
+
+/// The options that choose cells.
+#[derive(Args)]
+pub struct Selection {
+    /// Only this problem; may be given several times
+    #[arg(long, value_parser = one_of(PROBLEMS))]
+    problem: Vec<ProblemName>,
+
+    /// Only this layout; may be given several times
+    #[arg(long, value_parser = one_of(LAYOUTS))]
+    layout: Vec<Layout>,
+
+    /// Only this network; may be given several times
+    #[arg(long, value_parser = one_of(MODELS))]
+    model: Vec<ModelName>,
+
+    /// By which recipes
+    #[arg(long, value_parser = one_of(FAMILIES), default_value = "fast")]
+    family: Family,
+}
+
+impl Selection {
+    /// The chosen cells; every choice must have one.
+    pub fn cells(&self) -> Result<Vec<Cell>> {
+        let wanted = [
+            names(PROBLEMS, &self.problem),
+            names(LAYOUTS, &self.layout),
+            names(MODELS, &self.model),
+        ];
+        let all = cells(self.family)?;
+        let fits = |cell: &Cell| {
+            let mut pairs = cell.words().into_iter().zip(&wanted);
+            pairs.all(|(word, list)| list.is_empty() || list.contains(&word))
+        };
+        // The network first: most often it is what cannot take the rest.
+        for axis in [2, 1, 0] {
+            for word in &wanted[axis] {
+                let has = |cell: &&Cell| cell.words()[axis] == *word;
+                if !all.iter().filter(has).any(fits) {
+                    let (family, option) = (name_of(FAMILIES, self.family), OPTIONS[axis]);
+                    let with: Vec<String> = all.iter().filter(has).map(Cell::name).collect();
+                    return Err(Error::Setting(match with.is_empty() {
+                        true => format!(
+                            "the family {family} has no cell with {option} {word}; vidon reproduce --family {family} --list shows what it has"
+                        ),
+                        false => format!(
+                            "no cell of the family {family} has {option} {word} and the other choices; with {option} {word} there are {}",
+                            with.join(", ")
+                        ),
+                    }));
+                }
+            }
+        }
+        Ok(all.into_iter().filter(fits).collect())
+    }
+}
+
+const OPTIONS: [&str; 3] = ["--problem", "--layout", "--model"];
+
+fn names<T: Copy + PartialEq>(choices: &[Choice<T>], values: &[T]) -> Vec<&'static str> {
+    values.iter().map(|v| name_of(choices, *v)).collect()
+}
+
+/// A problem, a layout and a network, by the recipe of a family.
+pub struct Cell {
+    pub family: Family,
+    pub problem: ProblemName,
+    pub layout: Layout,
+    pub model: ModelName,
+    /// The network's name as people write it.
+    pub title: &'static str,
+    text: &'static str,
+}
+
+/// All cells of a family, in the order of the tables.
+pub fn cells(family: Family) -> Result<Vec<Cell>> {
+    let own = RECIPES.iter().filter(|r| r.0 == name_of(FAMILIES, family));
+    let mut cells = own
+        .map(|(_, text)| {
+            let recipe = parse(text, &[], None, None).map_err(Error::Setting)?;
+            Ok(Cell {
+                family,
+                problem: recipe.data.problem.expect("a cell has a problem"),
+                layout: recipe.data.layout.expect("a cell has a layout"),
+                model: ModelName::from(&recipe.model),
+                title: recipe.model.name(),
+                text,
+            })
+        })
+        .collect::<Result<Vec<Cell>>>()?;
+    cells.sort_by_key(|c| (c.problem as u8, c.layout as u8, c.model as u8));
+    Ok(cells)
+}
+
+impl Cell {
+    fn words(&self) -> [&'static str; 3] {
+        [
+            name_of(PROBLEMS, self.problem),
+            self.layout.name(),
+            name_of(MODELS, self.model),
+        ]
+    }
+
+    /// Such as `darcy-variable-vidon`.
+    pub fn name(&self) -> String {
+        self.words().join("-")
+    }
+
+    /// Its run, from the folder of the report.
+    pub fn run(&self) -> PathBuf {
+        let family = name_of(FAMILIES, self.family);
+        Path::new("runs").join(family).join(self.name())
+    }
+
+    /// Its recipe with the settings of the command line, which must leave it the cell that it is.
+    pub fn recipe(&self, settings: &[String], budget: Option<Budget>) -> Result<Recipe> {
+        let failed = |what: String| Error::Setting(format!("{}: {what}", self.name()));
+        let recipe = parse(self.text, settings, None, budget).map_err(failed)?;
+        let data = (recipe.data.problem, recipe.data.layout);
+        let same = data == (Some(self.problem), Some(self.layout))
+            && ModelName::from(&recipe.model) == self.model;
+        if !same {
+            let what = "--set cannot change problem, layout or network; choose them with --problem, --layout, --model";
+            return Err(failed(what.into()));
+        }
+        Ok(recipe)
+    }
+
+    /// The paper's error.
+    pub fn published(&self) -> Option<Published> {
+        published(self.problem, self.layout, self.model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_families_have_the_cells_of_the_paper() {
+        for (family, count) in [(Family::Paper, 26), (Family::Fast, 18)] {
+            let cells = cells(family).unwrap();
+            let names: std::collections::HashSet<String> = cells.iter().map(Cell::name).collect();
+            assert_eq!((cells.len(), names.len()), (count, count));
+            assert!(cells.iter().all(|c| c.published().is_some()));
+        }
+    }
+
+    #[test]
+    fn settings_leave_a_cell_what_it_is() {
+        let cell = cells(Family::Fast).unwrap().remove(0);
+        let recipe = |setting: &str| cell.recipe(&[setting.to_string()], None);
+        assert_eq!(recipe("train.batch=3").unwrap().train.batch, 3);
+        let error = recipe("data.layout=missing").unwrap_err().to_string();
+        assert!(error.contains("--set cannot change"), "{error}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The paper's tables as a user reproduces them.
+
+mod common;
+
+use common::{fail, folder, succeed, vidon};
+
+/// A fast recipe that is done in moments.
+const SMALL: &str = "--set data.train_samples=12 --set data.val_samples=2 --set model.combine_hidden=[8] --set model.p=6 --set model.projection.functions=10 --set model.trunk={kind=\"fourier\",frame={family=\"legendre\"}} --set train.queries=20 --set train.validation_queries=50";
+
+#[test]
+fn cells_are_trained_tested_and_reported_once() {
+    let dir = folder();
+    let dir = dir.path();
+    let cell = format!("reproduce --problem allen-cahn --layout variable --layout random {SMALL}");
+    let words = |arguments: &str| {
+        let output = vidon(dir, arguments);
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words}");
+        words
+    };
+    let list = "reproduce --problem allen-cahn --list";
+    assert_eq!(succeed(dir, list).matches("not begun").count(), 6);
+
+    let said = words(&format!("{cell} --budget 1s --samples 2"));
+    for part in [
+        "up to 0:02",
+        "2 of 2: allen-cahn-variable-vidon",
+        "VIDON with",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let read = |name: &str| std::fs::read_to_string(dir.join("report").join(name)).unwrap();
+    let report = read("report.md");
+    for part in [
+        "## allen-cahn",
+        "| layout | VIDON (fast) |",
+        "| regular | – |",
+        "paper 1.20 ± 0.03 %<br>ratio ",
+        " in 0:01<br>validation ",
+        "vidon 0.1.0",
+        "; 2 test samples a cell",
+        "<br>other settings than the recipe's |",
+        "](allen-cahn.png)",
+        "](allen-cahn-learning.png)",
+        "](runs/fast/allen-cahn-variable-vidon/prediction.png)",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let page = read("report.html");
+    assert_eq!(page.matches("src=\"data:image/png;base64,iVBOR").count(), 4);
+    assert!(page.contains("<td>variable</td><td><strong>"), "{page}");
+    let listed = succeed(dir, list);
+    assert_eq!(listed.matches("on 2 test samples").count(), 2, "{listed}");
+
+    // Neither a smaller budget nor the same one trains or tests again.
+    let run = "report/runs/fast/allen-cahn-variable-vidon";
+    let stamp = |name: &str| {
+        let file = std::fs::metadata(dir.join(run).join(name)).unwrap();
+        file.modified().unwrap()
+    };
+    let before = ["checkpoint.safetensors", "test.json"].map(stamp);
+    let said = words(&format!("{cell} --budget 1s --samples 1"));
+    assert!(
+        said.contains("up to 0:00") && said.contains("trained already"),
+        "{said}"
+    );
+    assert_eq!(["checkpoint.safetensors", "test.json"].map(stamp), before);
+    // More samples test again, without training.
+    let said = words(&format!("{cell} --samples 3"));
+    assert!(said.contains("trained already"), "{said}");
+    assert!(stamp("checkpoint.safetensors") == before[0] && stamp("test.json") > before[1]);
+    assert!(read("report.md").contains("; 3 test samples a cell"));
+    // A larger budget trains on.
+    let said = words(&format!("{cell} --budget 2s --samples 3"));
+    assert!(
+        said.contains("trained for 0:01 already, now on to 2s"),
+        "{said}"
+    );
+    assert!(stamp("checkpoint.safetensors") > before[0]);
+
+    for (arguments, words) in [
+        (
+            "--model fno",
+            "the family fast has no cell with --model fno",
+        ),
+        (
+            "--family paper --model fno --layout variable",
+            "darcy-regular-fno, navier-stokes-regular-fno",
+        ),
+        (
+            "--problem allen-cahn --layout variable",
+            "begun by another recipe",
+        ),
+        ("--set data.layout=missing", "--set cannot change"),
+        ("--set train.rate=fast", "train"),
+        ("--samples 6000", "5000"),
+    ] {
+        let found = fail(dir, &format!("reproduce {arguments}"));
+        assert!(found.contains(words), "{arguments}: {found}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_cell_is_gone_on_with() {
+    let dir = folder();
+    let dir = dir.path();
+    let cell = format!("reproduce --problem allen-cahn --layout regular {SMALL} --samples 1");
+    let child = common::command(dir, &format!("{cell} --budget 10m"))
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = dir.join("report/runs/fast/allen-cahn-regular-vidon");
+    while !run.join("best.safetensors").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words}");
+    assert!(words.contains("the same command goes on"), "{words}");
+    assert!(succeed(dir, "reproduce --problem allen-cahn --list").contains("at step "));
+    assert!(!run.join("test.json").exists());
+    succeed(dir, &format!("{cell} --budget 4s"));
+    assert!(succeed(dir, "reproduce --problem allen-cahn --list").contains("done: "));
+}
