@@ -14,18 +14,27 @@ const TILES: usize = 4;
 /// Floats added up at a time.
 const BLOCK: usize = 1 << 14;
 
-/// The tiles of so many rows, in chunks.
-pub(crate) fn chunks(rows: usize) -> Vec<Range<usize>> {
-    let tiles = rows.div_ceil(TILE);
-    let count = tiles.div_ceil(TILES).clamp(1, MOST);
+/// Rows a tile for a perceptron: where there are few, they are shared out evenly to an even number of tiles.
+pub(crate) fn even_tile(rows: usize) -> usize {
+    if rows > TILES * TILE {
+        return TILE;
+    }
+    let tiles = rows.div_ceil(TILE).next_multiple_of(2).max(2);
+    rows.div_ceil(tiles).max(1)
+}
+
+/// The tiles of so many rows, `size` each, in chunks; at least two, if there are two tiles.
+pub(crate) fn chunks(rows: usize, size: usize) -> Vec<Range<usize>> {
+    let tiles = rows.div_ceil(size);
+    let count = tiles.div_ceil(TILES).max(2).min(tiles).clamp(1, MOST);
     (0..count)
         .map(|c| c * tiles / count..(c + 1) * tiles / count)
         .collect()
 }
 
 /// The rows of a tile.
-pub(crate) fn rows_of(tile: usize, rows: usize) -> Range<usize> {
-    tile * TILE..((tile + 1) * TILE).min(rows)
+pub(crate) fn rows_of(tile: usize, rows: usize, size: usize) -> Range<usize> {
+    tile * size..((tile + 1) * size).min(rows)
 }
 
 /// The parts added up in order, into the first.

@@ -137,7 +137,7 @@ impl<'a> Branch<'a> {
         let tile = TILE * stride(width);
         let mut tiles = Buffer::take(chunk.len() * tile + SLACK);
         for (i, t) in chunk.enumerate() {
-            let rows = rows_of(t, self.rows);
+            let rows = rows_of(t, self.rows, TILE);
             load_tile(
                 &psi[rows.start * width..rows.end * width],
                 width,
@@ -149,7 +149,7 @@ impl<'a> Branch<'a> {
 
     /// The parts of a tile that belong to one set: the set, and rows of the tile.
     fn runs(&self, tile: usize) -> Vec<(usize, Range<usize>)> {
-        let rows = rows_of(tile, self.rows);
+        let rows = rows_of(tile, self.rows, TILE);
         let mut set = self.offsets.partition_point(|&o| o <= rows.start) - 1;
         let mut runs = Vec::new();
         let mut at = rows.start;
@@ -182,7 +182,7 @@ pub(crate) fn pool_forward(
     let mut shares = Buffer::take(heads.count * rows + SLACK);
     let logits = Shared::new(&mut shares);
     let psi_tile = TILE * stride(heads.inputs);
-    let parts = chunks(rows);
+    let parts = chunks(rows, TILE);
     // Where the activations of (tile, head) are: kept, or in `own`.
     let place = |own: &mut Buffer, t: usize, head: usize| unsafe {
         match all {
@@ -209,7 +209,7 @@ pub(crate) fn pool_forward(
                         result.ptr(),
                         TILE,
                     );
-                    for (r, row) in rows_of(t, rows).enumerate() {
+                    for (r, row) in rows_of(t, rows, TILE).enumerate() {
                         *logits.at(head * rows + row) = result[r * stride(1)] * heads.scale;
                     }
                 }
@@ -324,7 +324,7 @@ pub(crate) fn pool_backward(
     let d_psi_target = Shared::new(&mut d_psi);
     let psi_tile = TILE * stride(width);
     let head_grads = branch.weight.grads + branch.value.grads;
-    let mut grads: Vec<Buffer> = chunks(rows)
+    let mut grads: Vec<Buffer> = chunks(rows, TILE)
         .into_par_iter()
         .map(|chunk| {
             let mut grads = Buffer::zeroed(heads.count * head_grads + SLACK);
@@ -447,7 +447,7 @@ pub(crate) fn pool_backward(
                 }
             }
             for (i, t) in chunk.enumerate() {
-                for (r, row) in rows_of(t, rows).enumerate() {
+                for (r, row) in rows_of(t, rows, TILE).enumerate() {
                     unsafe {
                         let from = d_tiles.ptr().add(i * psi_tile + r * stride(width));
                         d_psi_target

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::arena::{Buffer, Shared};
-use crate::chunks::{add_up, chunks, rows_of};
+use crate::chunks::{add_up, chunks, even_tile, rows_of};
 use crate::isa::Isa;
 use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride, worked};
 
@@ -40,16 +40,17 @@ pub(crate) fn mlp_forward(
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
     let mut out = vec![0.0; rows * outputs];
-    let tiles = rows.div_ceil(TILE);
+    let size = even_tile(rows);
+    let tiles = rows.div_ceil(size);
     let mut kept = keep.then(|| Buffer::take(tiles * plan.kept + SLACK));
     let all = kept.as_mut().map(|k| Shared::new(k));
     let target = Shared::new(&mut out);
-    chunks(rows).into_par_iter().for_each(|chunk| {
+    chunks(rows, size).into_par_iter().for_each(|chunk| {
         let mut tile = Buffer::take(TILE * stride(width) + SLACK);
         let mut own = Buffer::take(if keep { 0 } else { plan.kept } + SLACK);
         let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
         for t in chunk {
-            let range = rows_of(t, rows);
+            let range = rows_of(t, rows, size);
             let count = worked(range.len());
             load_tile(&x[range.start * width..range.end * width], width, &mut tile);
             unsafe {
@@ -100,9 +101,10 @@ pub(crate) fn mlp_backward(
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
     let all = acts.as_mut().map(|k| Shared::new(k));
+    let size = even_tile(rows);
     let mut dx = want_dx.then(|| vec![0.0; x.len()]);
     let dx_target = dx.as_mut().map(|d| Shared::new(d));
-    let mut grads: Vec<Buffer> = chunks(rows)
+    let mut grads: Vec<Buffer> = chunks(rows, size)
         .into_par_iter()
         .map(|chunk| {
             let mut grads = Buffer::zeroed(plan.grads + SLACK);
@@ -112,7 +114,7 @@ pub(crate) fn mlp_backward(
             let mut scratch = Buffer::take(plan.scratch() + SLACK);
             let mut dx_tile = Buffer::take(TILE * stride(width) + SLACK);
             for t in chunk {
-                let range = rows_of(t, rows);
+                let range = rows_of(t, rows, size);
                 let count = worked(range.len());
                 load_tile(&x[range.start * width..range.end * width], width, &mut tile);
                 unsafe {

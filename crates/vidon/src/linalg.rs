@@ -32,7 +32,7 @@ pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
 /// The Cholesky factor of `A + ridge·I`; more is added where rounding has left A indefinite.
 pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) {
     let plain = a.to_vec();
-    loop {
+    while ridge.is_finite() {
         (0..n).for_each(|i| a[i * n + i] += ridge);
         if cholesky(a, n) {
             return;
@@ -40,6 +40,7 @@ pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) {
         ridge *= 10.0;
         a.copy_from_slice(&plain);
     }
+    unreachable!("a matrix of finite numbers");
 }
 
 /// Solves `L Lᵀ x = b` in place, with the factor of [`cholesky`].

@@ -96,6 +96,8 @@ pub struct Basis {
     reach: usize,
     /// Where the factors of every function are in the tables of the axes.
     places: Vec<u32>,
+    /// The function with this k, the cosine.
+    index: HashMap<Vec<i32>, usize>,
 }
 
 impl Basis {
@@ -131,11 +133,14 @@ impl Basis {
             .iter()
             .flat_map(|(k, _)| k.iter().enumerate().map(place))
             .collect();
+        let cosines = waves.iter().enumerate().filter(|(_, (_, sine))| !sine);
+        let index = cosines.map(|(i, (k, _))| (k.clone(), i)).collect();
         Self {
             frame,
             waves,
             reach,
             places,
+            index,
         }
     }
 
@@ -171,13 +176,6 @@ impl Basis {
     /// The coefficients of a function after its axes were turned, from those before: g(x') = f(x).
     pub(crate) fn moved(&self, coefs: &[f32], turns: &[Turn]) -> Vec<f32> {
         let family = self.frame.family;
-        let places: HashMap<&[i32], usize> = self
-            .waves
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, sine))| !sine)
-            .map(|(i, (k, _))| (&k[..], i))
-            .collect();
         let mut moved = vec![0.0; coefs.len()];
         for (i, (k, sine)) in self.waves.iter().enumerate() {
             if *sine {
@@ -188,7 +186,7 @@ impl Basis {
                 let odd =
                     |(k, turn): (&i32, &Turn)| turn.1 && (k % 2 == 1) != (family == Family::Sine);
                 let sign = to.iter().zip(turns).filter(|p| odd(*p)).count();
-                moved[places[&to[..]]] = if sign % 2 == 1 { -coefs[i] } else { coefs[i] };
+                moved[self.index[&to]] = if sign % 2 == 1 { -coefs[i] } else { coefs[i] };
                 continue;
             }
             for (k, (_, flip, _)) in to.iter_mut().zip(turns) {
@@ -202,7 +200,7 @@ impl Basis {
             if first < 0 {
                 to.iter_mut().for_each(|k| *k = -*k);
             }
-            let place = places[&to[..]];
+            let place = self.index[&to];
             if first == 0 {
                 moved[place] = coefs[i];
                 continue;
