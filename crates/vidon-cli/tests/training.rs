@@ -316,3 +316,38 @@ fn a_users_own_data_is_learned_from() {
         "predict runs/mine --sensors s.csv --grid 9 --out v.csv --plot v.png",
     );
 }
+
+/// The networks in `models/` know their problems: errors are a fraction of the paper's, more sensors are better than few, and a table of sensors is answered.
+#[test]
+fn networks_that_come_along_answer() {
+    let dir = folder();
+    let dir = dir.path();
+    let words = succeed(dir, "demo --pretrained --samples 3 --out shown");
+    for problem in ["darcy", "allen-cahn", "navier-stokes"] {
+        assert!(words.contains(problem), "{words}");
+        assert!(dir.join(format!("shown/{problem}.png")).exists());
+    }
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models");
+    let error = |options: &str| {
+        let found = succeed(
+            dir,
+            &format!("eval {models}/navier-stokes.safetensors --samples 3 --json {options}"),
+        );
+        let found: Value = serde_json::from_str(&found).unwrap();
+        found["relative_l2"]["mean"].as_f64().unwrap()
+    };
+    let (own, few, many) = (error(""), error("--sensors 30"), error("--sensors 2000"));
+    assert!(
+        own < 0.03 && many < 0.03 && few > 2.0 * many,
+        "{own} {few} {many}"
+    );
+    let sensors = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vorticity.csv");
+    succeed(
+        dir,
+        &format!(
+            "predict {models}/navier-stokes.safetensors --sensors {sensors} --grid 9x9 --out v.csv"
+        ),
+    );
+    let lines = std::fs::read_to_string(dir.join("v.csv")).unwrap();
+    assert_eq!(lines.lines().count(), 82);
+}

@@ -161,6 +161,13 @@ impl SensorSpec {
         }
     }
 
+    /// `count` random places for sample `index`, for studies of the number of sensors; as many as the pool has, at most.
+    pub fn scatter(&self, count: usize, seed: u64, split: &str, index: usize) -> Vec<f64> {
+        let most = self.pool_size().unwrap_or(usize::MAX);
+        let mut rng = stream(seed, &format!("sensors/scattered/{split}"), index as u64);
+        self.drawn(count.min(most), &mut rng)
+    }
+
     fn pool_size(&self) -> Option<usize> {
         match &self.pool {
             Pool::Grid(fine) => Some(fine.iter().product()),

@@ -1,4 +1,5 @@
-//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`).
+//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`). Half precision is read as well, to half the size of files that are
+//! passed on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,11 @@ pub(crate) struct TensorFile {
 impl TensorFile {
     pub fn read(path: &Path) -> Result<Self> {
         let data = std::fs::read(path).map_err(Error::io("read", path))?;
+        Self::parse(path, data)
+    }
+
+    /// The bytes of a file that is known as `path`.
+    pub fn parse(path: &Path, data: Vec<u8>) -> Result<Self> {
         let damaged = |what: String| Error::data(path, what);
         SafeTensors::deserialize(&data)
             .map_err(|e| damaged(format!("is not a whole safetensors file: {e}")))?;
@@ -72,22 +78,61 @@ impl TensorFile {
         let view = tensors
             .tensor(name)
             .map_err(|_| wrong("this tensor is missing".into()))?;
-        if view.dtype() != Dtype::F32 || view.shape() != shape {
-            let (found, dtype) = (view.shape(), view.dtype());
+        let dtype = view.dtype();
+        if !matches!(dtype, Dtype::F32 | Dtype::F16) || view.shape() != shape {
+            let found = view.shape();
             return Err(wrong(format!(
-                "is {dtype:?} {found:?}, not float32 {shape:?}"
+                "is {dtype:?} {found:?}, not float32 or float16 {shape:?}"
             )));
         }
-        let numbers = view
-            .data()
-            .chunks_exact(4)
-            .map(|b| f32::from_le_bytes(b.try_into().expect("four bytes")));
-        let values: Vec<f32> = numbers.collect();
+        let bytes = view.data();
+        let values: Vec<f32> = if dtype == Dtype::F16 {
+            let number = |b: &[u8]| from_half(u16::from_le_bytes([b[0], b[1]]));
+            bytes.chunks_exact(2).map(number).collect()
+        } else {
+            let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            bytes.chunks_exact(4).map(number).collect()
+        };
         if values.iter().any(|v| !v.is_finite()) {
             return Err(wrong(
                 "holds a number that is not finite: was it ever trained?".into(),
             ));
         }
         Ok(values)
+    }
+}
+
+/// A number of half precision: a sign, 5 bits of exponent, 10 of fraction.
+fn from_half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as f32 / 1024.0);
+    let size = match exponent {
+        0 => fraction * 2f32.powi(-14),
+        31 if fraction > 0.0 => f32::NAN,
+        31 => f32::INFINITY,
+        _ => (1.0 + fraction) * 2f32.powi(exponent - 15),
+    };
+    sign * size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_read() {
+        let known = [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0xfc00, f32::NEG_INFINITY),
+        ];
+        for (bits, value) in known {
+            assert_eq!(from_half(bits), value);
+        }
+        assert!(from_half(0x7e00).is_nan());
     }
 }

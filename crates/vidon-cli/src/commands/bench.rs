@@ -193,6 +193,7 @@ impl Bench<'_> {
                 sensor_seed: 0,
                 cache: self.cache.clone(),
                 sensors_on_grid: false,
+                scattered: None,
             });
             let samples = source.collect(batch, &())?;
             let meta = source.meta()?;

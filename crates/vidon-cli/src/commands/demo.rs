@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidon::models::ModelName;
+use vidon::models::{ModelName, Weights};
 use vidon::problems::ProblemName;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe, Stop, Training};
-use vidon::{Error, Result, published};
+use vidon::{Error, Predictor, Result, published};
 
+use crate::choice::name_of;
 use crate::commands::cache::Cache;
-use crate::commands::eval::{PREDICTION, test_run};
+use crate::commands::eval::{PREDICTION, test_network, test_run};
+use crate::commands::generate::PROBLEMS;
 use crate::commands::train::{how_to_go_on, run_training};
 use crate::ui::{Ui, percent, print};
 
@@ -23,6 +25,10 @@ pub struct Arguments {
     /// Folder for the run and the pictures
     #[arg(long, short, value_name = "FOLDER", default_value = "runs/demo")]
     out: PathBuf,
+
+    /// Train nothing: show what three networks that come with the program do, one for each problem
+    #[arg(long, conflicts_with = "budget")]
+    pretrained: bool,
 
     /// How long to train
     #[arg(long, value_name = "TIME", default_value = "2m")]
@@ -38,8 +44,27 @@ pub struct Arguments {
 
 const RECIPE: &str = include_str!("../../../../recipes/fast/allen-cahn-variable.toml");
 
+/// Networks that come with the program, trained on the layout `variable`.
+const PRETRAINED: [(ProblemName, &[u8]); 3] = [
+    (
+        ProblemName::Darcy,
+        include_bytes!("../../../../models/darcy.safetensors"),
+    ),
+    (
+        ProblemName::AllenCahn,
+        include_bytes!("../../../../models/allen-cahn.safetensors"),
+    ),
+    (
+        ProblemName::NavierStokes,
+        include_bytes!("../../../../models/navier-stokes.safetensors"),
+    ),
+];
+
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let folder = &arguments.out;
+    if arguments.pretrained {
+        return show_pretrained(&arguments, ui);
+    }
     if folder.join("recipe.toml").exists() {
         return Err(Error::Setting(format!(
             "{0} holds a run already; remove it, or choose another folder with --out. To see what it learned:\n  vidon eval {0}",
@@ -84,5 +109,38 @@ what to try next
         folder.join(PREDICTION).display(),
         folder.join("learning.png").display(),
         folder = folder.display()
+    ))
+}
+
+/// Tests and draws the networks that come with the program.
+fn show_pretrained(arguments: &Arguments, ui: &Ui) -> Result<()> {
+    let (folder, samples) = (&arguments.out, arguments.samples as usize);
+    std::fs::create_dir_all(folder).map_err(|source| Error::Io {
+        action: "make the folder",
+        path: folder.clone(),
+        source,
+    })?;
+    let mut lines = vec![format!(
+        "{:<16} {:>10} {:>12}  picture",
+        "problem", "error", "the paper's"
+    )];
+    for (problem, bytes) in PRETRAINED {
+        let name = name_of(PROBLEMS, problem);
+        ui.note(format!("{name}: testing on {samples} new functions"));
+        let predictor = Predictor::new(Weights::from_bytes(name, bytes)?);
+        let picture = folder.join(format!("{name}.png"));
+        let cache = arguments.cache.folder()?;
+        let summary = test_network(&predictor, samples, &picture, cache, ui)?;
+        let paper = published(problem, Layout::Variable, ModelName::Vidon);
+        lines.push(format!(
+            "{name:<16} {:>10} {:>12}  {}",
+            percent(summary.mean),
+            percent(paper.expect("a cell of the paper's table").mean),
+            picture.display()
+        ));
+    }
+    print(&format!(
+        "\n{}\n\nmean relative L² error, sensors at random places, their number different in every sample\nto predict with them: vidon predict models/navier-stokes.safetensors --help",
+        lines.join("\n")
     ))
 }

@@ -26,6 +26,7 @@ use crate::ui::{Ui, percent, print};
 #[command(after_help = "Examples:
   vidon eval runs/darcy-vidon-variable
   vidon eval runs/darcy-vidon-variable --layout missing --samples 200 --json
+  vidon eval runs/darcy-vidon-variable --sensors 100 --samples 200
   vidon eval runs/mine --data test.parquet --plot figure.png --sample 3")]
 pub struct Arguments {
     /// Folder of a run, or a weights file (.safetensors)
@@ -42,6 +43,10 @@ pub struct Arguments {
     /// Where the sensors are [default: as in training]
     #[arg(long, value_parser = one_of(LAYOUTS))]
     layout: Option<Layout>,
+
+    /// Give every sample so many random sensors instead, if the network takes any
+    #[arg(long, value_name = "M", conflicts_with_all = ["data", "layout"], value_parser = clap::value_parser!(u32).range(1..))]
+    sensors: Option<u32>,
 
     /// How many samples [default: all; of the paper's problems 5000 test functions]
     #[arg(long, value_name = "N")]
@@ -126,6 +131,10 @@ fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
     }
     source.split = arguments.split;
     source.layout = arguments.layout.unwrap_or(source.layout);
+    if let Some(count) = arguments.sensors {
+        source.layout = Layout::Random;
+        source.scattered = Some(count as usize);
+    }
     predictor.model().check_layout(source.layout)?;
     source.sensors_on_grid = predictor.model().answers_at_sensors();
     source.cache = arguments.cache.folder()?;
@@ -150,17 +159,33 @@ pub fn test_run(
     cache: Option<PathBuf>,
     ui: &Ui,
 ) -> Result<ErrorSummary> {
-    let predictor = Predictor::load(folder)?;
+    test_network(
+        &Predictor::load(folder)?,
+        samples,
+        &folder.join(PREDICTION),
+        cache,
+        ui,
+    )
+}
+
+/// The same for a network from anywhere, with the picture at `picture`.
+pub fn test_network(
+    predictor: &Predictor,
+    samples: usize,
+    picture: &Path,
+    cache: Option<PathBuf>,
+    ui: &Ui,
+) -> Result<ErrorSummary> {
     let mut source = ProblemSource::of(predictor.meta())?.expect("one of the paper's problems");
     source.split = Split::Test;
     source.sensors_on_grid = predictor.model().answers_at_sensors();
     source.cache = cache;
     let source = Source::Problem(source);
-    let summary = measure(&predictor, &source, samples, ui)?;
+    let summary = measure(predictor, &source, samples, ui)?;
     let sample = source.collect(1, &())?.remove(0);
     let found = predictor.predict_samples(&[&sample])?.remove(0);
     let panels = comparison_panels(&source.meta()?, &sample, &found);
-    draw(&folder.join(PREDICTION), &panels, 4)?;
+    draw(picture, &panels, 4)?;
     Ok(summary)
 }
 
@@ -174,7 +199,11 @@ fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
             .and_then(|v| v.as_str())
             .unwrap_or("")
     };
-    let data = [meta.name.as_str(), word("layout"), word("split")].join(" ");
+    let layout = match meta.provenance.get("scattered").and_then(|v| v.as_u64()) {
+        Some(count) => format!("{count} sensors"),
+        None => word("layout").into(),
+    };
+    let data = [meta.name.as_str(), &layout, word("split")].join(" ");
     let header = format!(
         "{:<10} {:<32} {:>8} {:>10} {:>10} {:>10} {:>10}",
         "model", "data", "samples", "mean", "std", "median", "worst"

@@ -32,6 +32,7 @@ pub struct Generator<'a> {
     functions: FunctionSource<'a>,
     grid: Option<(Vec<Vec<f64>>, Arc<Rows>)>,
     sensors_on_grid: bool,
+    scattered: Option<usize>,
 }
 
 /// What a run of the generator did.
@@ -72,6 +73,7 @@ impl<'a> Generator<'a> {
             functions,
             grid,
             sensors_on_grid: false,
+            scattered: None,
         })
     }
 
@@ -80,6 +82,14 @@ impl<'a> Generator<'a> {
     pub fn with_sensors_on_grid(self) -> Self {
         Self {
             sensors_on_grid: self.grid.is_some() && self.spec.test_times.is_none(),
+            ..self
+        }
+    }
+
+    /// Gives every sample so many random sensors, whatever the layout has.
+    pub fn with_scattered_sensors(self, count: usize) -> Self {
+        Self {
+            scattered: Some(count),
             ..self
         }
     }
@@ -120,6 +130,9 @@ impl<'a> Generator<'a> {
             "seed": self.seed,
             "sensor_seed": self.sensor_seed,
         });
+        if let Some(count) = self.scattered {
+            meta.provenance["scattered"] = count.into();
+        }
         meta
     }
 
@@ -178,8 +191,11 @@ impl<'a> Generator<'a> {
             Some((axes, _)) if self.sensors_on_grid => product(axes),
             _ => {
                 let split = self.split.name();
-                let sensors = &self.spec.sensors;
-                sensors.place(self.layout, self.sensor_seed, split, index)
+                let (sensors, seed) = (&self.spec.sensors, self.sensor_seed);
+                match self.scattered {
+                    Some(count) => sensors.scatter(count, seed, split, index),
+                    None => sensors.place(self.layout, seed, split, index),
+                }
             }
         };
         let dim = pair.input.dim();

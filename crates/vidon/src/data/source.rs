@@ -31,6 +31,8 @@ pub struct ProblemSource {
     pub cache: Option<PathBuf>,
     /// See [`Generator::with_sensors_on_grid`].
     pub sensors_on_grid: bool,
+    /// So many random sensors a sample, in place of the layout's.
+    pub scattered: Option<usize>,
 }
 
 impl ProblemSource {
@@ -59,6 +61,7 @@ impl ProblemSource {
             sensor_seed: read(origin.get("sensor_seed")).unwrap_or(seed),
             cache: None,
             sensors_on_grid: false,
+            scattered: None,
         }))
     }
 
@@ -71,10 +74,10 @@ impl ProblemSource {
             self.sensor_seed,
             self.cache.as_deref(),
         )?;
-        Ok(if self.sensors_on_grid {
-            generator.with_sensors_on_grid()
-        } else {
-            generator
+        Ok(match (self.scattered, self.sensors_on_grid) {
+            (Some(count), _) => generator.with_scattered_sensors(count),
+            (None, true) => generator.with_sensors_on_grid(),
+            (None, false) => generator,
         })
     }
 }
@@ -154,6 +157,7 @@ mod tests {
             sensor_seed: 4,
             cache: None,
             sensors_on_grid: false,
+            scattered: None,
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.parquet");
@@ -182,6 +186,7 @@ mod tests {
             sensor_seed: 0,
             cache: None,
             sensors_on_grid: true,
+            scattered: None,
         };
         let sample = |s: ProblemSource| Source::Problem(s).collect(1, &()).unwrap().remove(0);
         let sample = sample(source);

@@ -1,6 +1,6 @@
 //! Weights as safetensors: a file alone is enough to predict.
 //!
-//! The tensors have the names and shapes of the plan, float32. The key `vidon` of the metadata holds JSON: the model's
+//! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of the metadata holds JSON: the model's
 //! configuration, the description of the data it was made for, and the normalisation.
 
 use std::path::Path;
@@ -49,8 +49,17 @@ impl Weights {
     }
 
     pub fn load(path: &Path) -> Result<Self> {
+        Self::from_file(path, TensorFile::read(path)?)
+    }
+
+    /// From the bytes of a file; errors call it `name`.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
+        let path = Path::new(name);
+        Self::from_file(path, TensorFile::parse(path, bytes.to_vec())?)
+    }
+
+    fn from_file(path: &Path, file: TensorFile) -> Result<Self> {
         let damaged = |what: String| Error::data(path, what);
-        let file = TensorFile::read(path)?;
         let header: Header = serde_json::from_str(&file.json)
             .map_err(|e| damaged(format!("its configuration cannot be read: {e}")))?;
         if header.format != FORMAT {
@@ -71,7 +80,7 @@ impl Weights {
         }
         // No more numbers than the file can hold.
         let dims = Dims::from(&header.data);
-        let (model, mut entries) = Model::with_at_most(file.len() / 4, &header.model, dims, 0)?;
+        let (model, mut entries) = Model::with_at_most(file.len() / 2, &header.model, dims, 0)?;
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }

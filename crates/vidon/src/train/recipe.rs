@@ -62,6 +62,7 @@ impl DataRecipe {
                         sensor_seed: self.seed,
                         cache: cache.map(Path::to_path_buf),
                         sensors_on_grid: false,
+                        scattered: None,
                     }))
                 };
                 Ok((source(Split::Train)?, Some(source(Split::Val)?)))

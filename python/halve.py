@@ -1,0 +1,21 @@
+"""Weights in half precision: half the size, for files that are passed on.
+
+    pip install safetensors numpy
+    python python/halve.py runs/name/best.safetensors small.safetensors
+
+Names, shapes and the configuration in the metadata stay what they are; numbers that describe the data (means, spreads, priors) keep their precision.
+"""
+
+import sys
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+source, target = sys.argv[1:]
+with safe_open(source, "np") as file:
+    metadata = file.metadata()
+    tensors = {name: file.get_tensor(name) for name in file.keys()}
+# Small tensors save nothing, and some are scales.
+small = {name: t if t.size < 4096 else t.astype(np.float16) for name, t in tensors.items()}
+save_file(small, target, metadata)
