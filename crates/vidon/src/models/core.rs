@@ -21,6 +21,9 @@ use crate::models::{Dims, Extent};
 
 /// Makes the least squares of functions that the grid hardly tells apart solvable.
 const RIDGE: f64 = 1e-9;
+/// Beyond these the matrices between grid and bases take more memory than the network.
+const MOST_POINTS: usize = 512;
+const MOST_FUNCTIONS: usize = 4096;
 
 /// What turns what the branch saw into β.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,7 +89,18 @@ impl FnoCoreConfig {
         if dims.sensor_coords != 2 || space != 2 {
             return Some("an FNO core maps functions of two coordinates to functions of two coordinates (and, with times, of time)".into());
         }
+        if !(2..=MOST_POINTS).contains(&self.grid) {
+            return Some(format!(
+                "grid = {}: an FNO core has 2 to {MOST_POINTS} points per axis",
+                self.grid
+            ));
+        }
         let functions = p / dims.targets / frame.times.max(1);
+        if functions > MOST_FUNCTIONS {
+            return Some(format!(
+                "an FNO core answers in at most {MOST_FUNCTIONS} functions of space, not {functions}"
+            ));
+        }
         if functions > self.grid * self.grid {
             return Some(format!(
                 "{functions} functions cannot be read off {0} × {0} points",
@@ -111,6 +125,8 @@ pub(crate) struct FnoCore {
     evaluate: Matrix,
     /// ((BᵀB)⁻¹Bᵀ)ᵀ, `[grid², functions]`.
     read: Matrix,
+    /// The coefficients of the function 1, `[times, functions]`.
+    one: Vec<f32>,
     /// Coordinates of the grid in [-1, 1], where they are seen.
     places: Option<Vec<f32>>,
     /// Not trained: mean and spread of every component of values and of targets.
@@ -153,6 +169,11 @@ impl FnoCore {
             times: 0,
         };
         let answer = Basis::new(space, p / outputs / times);
+        let read = reading(&answer, &unit);
+        let mut one = vec![0.0; times * answer.len()];
+        for row in read.numbers.chunks(answer.len()) {
+            one.iter_mut().zip(row).for_each(|(s, v)| *s += v);
+        }
         Self {
             fno: Fno::new(plan, "core.", &config.fno(), seen, outputs * times),
             grid: n,
@@ -160,7 +181,8 @@ impl FnoCore {
             outputs,
             times,
             evaluate: evaluation(projection, &unit),
-            read: reading(&answer, &unit),
+            read,
+            one,
             places: config
                 .coords
                 .then(|| unit.iter().map(|x| 2.0 * x - 1.0).collect()),
@@ -213,29 +235,14 @@ impl FnoCore {
         let answer = answer
             .matmul(read)
             .reshape([samples, self.outputs, self.times, functions]);
-        // The network's zero is the mean of the targets, which is a constant in time; its one their spread.
-        let [mean, spread] = moments(self.output, self.outputs);
-        let answer = answer * spread.reshape([1, self.outputs, 1, 1]);
-        let constant = self.constant(&answer) * mean.reshape([1, self.outputs, 1, 1]);
-        let first = answer.clone().narrow(2, 0, 1) + constant;
-        let answer = match self.times - 1 {
-            0 => first,
-            count => Tensor::cat(vec![first, answer.narrow(2, 1, count)], 2),
-        };
-        answer
+        // The network's zero is the mean of the targets, its one their spread.
+        let [mean, spread] =
+            moments(self.output, self.outputs).map(|m| m.reshape([1, self.outputs, 1, 1]));
+        let one = TensorData::new(self.one.clone(), [1, 1, self.times, functions]);
+        let one = Tensor::<4>::from_data(one, (&answer.device(), answer.dtype()));
+        (answer * spread + one * mean)
             .permute([0, 1, 3, 2])
             .reshape([samples, self.outputs * functions * self.times])
-    }
-
-    /// The coefficients of the function 1, `[1, 1, 1, functions]`.
-    fn constant(&self, like: &Tensor<4>) -> Tensor<4> {
-        let [_, functions] = self.read.shape;
-        let mut sums = vec![0.0; functions];
-        for row in self.read.numbers.chunks(functions) {
-            sums.iter_mut().zip(row).for_each(|(s, v)| *s += v);
-        }
-        let data = TensorData::new(sums, [1, 1, 1, functions]);
-        Tensor::from_data(data, (&like.device(), like.dtype()))
     }
 
     /// Numbers of activations kept for so many samples.

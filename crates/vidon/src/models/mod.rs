@@ -47,6 +47,9 @@ const MOST_PARAMETERS: usize = 1 << 31;
 /// Most heads, layers or basis functions.
 const MOST_PARTS: usize = 1 << 16;
 
+/// Most functions of a projection, which solves a system of that size for every sample.
+const MOST_PROJECTED: usize = 4096;
+
 /// Widths of the four parts of a sample: d, d_v, d_y, d_u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dims {
@@ -127,7 +130,10 @@ impl ModelConfig {
                     None if c.heads == 0 => {
                         Some("without heads the branch needs a projection".into())
                     }
-                    Some(p) if p.functions == 0 => Some("a projection needs functions".into()),
+                    Some(p) if !(1..=MOST_PROJECTED).contains(&p.functions) => Some(format!(
+                        "a projection has 1 to {MOST_PROJECTED} functions, not {}",
+                        p.functions
+                    )),
                     Some(p) => p.frame.fault(dims.sensor_coords),
                     None => None,
                 };
