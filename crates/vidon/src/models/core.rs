@@ -33,7 +33,7 @@ pub enum CoreConfig {
     #[default]
     Mlp,
     /// A Fourier neural operator on a grid between projection and trunk.
-    Fno(FnoCoreConfig),
+    Fno(Box<FnoCoreConfig>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -180,14 +180,14 @@ fn zoo() -> Vec<(ModelConfig, Dims, Batch)> {
             frame: frame(2, true),
             functions: 9,
         }),
-        core: CoreConfig::Fno(FnoCoreConfig {
+        core: CoreConfig::Fno(Box::new(FnoCoreConfig {
             grid: 6,
             width: 16,
             modes: 2,
             layers: 2,
             hidden: 5,
             ..FnoCoreConfig::default()
-        }),
+        })),
         p: 20,
         trunk: TrunkConfig::Fourier {
             frame: Frame {
