@@ -14,6 +14,8 @@ use crate::simd::Simd;
 
 /// Rows of a tile: a multiple of every register block's.
 pub(crate) const TILE: usize = 96;
+/// Floats that memory gives at a time.
+const LINE: usize = 16;
 const PAD: usize = 16;
 /// A multiple of every register block's rows.
 const ROWS: usize = 6;
@@ -224,6 +226,14 @@ impl Plan {
         });
     }
 
+    /// Where the activations below the last layer are kept.
+    pub fn top_kept(&self) -> usize {
+        match self.layers.len() {
+            0 | 1 => 0,
+            n => self.layers[n - 2].kept,
+        }
+    }
+
     /// Packed gradients to the order of the weights.
     pub fn unpack(&self, grads: &[f32], weights: &mut [f32]) {
         for layer in &self.layers {
@@ -319,17 +329,22 @@ unsafe fn forward_panel<S: Simd, const R: usize, const V: usize>(
     }
 }
 
-/// A panel of `dz W`, times the slope of the layer below (from `seen`) where there is one.
+/// A panel of `dz W`, times the slope of the layer below (from `seen`) where there is one. Meanwhile fetches the numbers `ahead`.
 #[inline(always)]
 unsafe fn back_panel<S: Simd, const R: usize, const V: usize>(
     (dz, dz_stride, terms): (*const f32, usize, usize),
     w: *const f32,
     (out, out_stride): (*mut f32, usize),
     below: Option<(Activation, *const f32)>,
+    (ahead, count): (*const f32, usize),
     rows: usize,
 ) {
     unsafe {
+        let share = (count * R).div_ceil(rows);
         for r0 in (0..rows).step_by(R) {
+            for i in (0..share).step_by(LINE) {
+                S::fetch(ahead.wrapping_add(r0 / R * share + i));
+            }
             let mut acc = [[S::splat(0.0); V]; R];
             let dz = dz.add(r0 * dz_stride);
             products::<S, R, V>(&mut acc, (dz, dz_stride, 1), (w, V * S::LANES), terms);
@@ -425,10 +440,11 @@ unsafe fn forward_generic<S: Simd>(
 dispatch!(
     /// Gradients of a tile: `seen` is what the last activation's slope is worked out from (none where it is the identity), `d_out` the gradient of
     /// the output (rows of `stride(outputs)`, zero beyond the last real row). Adds to `grads`; writes the gradient of the input to `dx` unless
-    /// that is null.
+    /// that is null. Activations that were kept come from far memory: those of the layer below are fetched while a layer is worked on, and at the end
+    /// what the next tile begins with, at `after` (null for nothing).
     pub(crate) unsafe fn backward_tile = backward_generic(
         plan: &Plan, packed: *const f32, x: *const f32, kept: *const f32, seen: *const f32,
-        d_out: *const f32, scratch: *mut f32, grads: *mut f32, dx: *mut f32, rows: usize)
+        d_out: *const f32, scratch: *mut f32, grads: *mut f32, dx: *mut f32, after: *const f32, rows: usize)
 );
 
 #[inline(always)]
@@ -443,6 +459,7 @@ unsafe fn backward_generic<S: Simd>(
     scratch: *mut f32,
     grads: *mut f32,
     dx: *mut f32,
+    after: *const f32,
     rows: usize,
 ) {
     unsafe {
@@ -483,7 +500,7 @@ unsafe fn backward_generic<S: Simd>(
                 }
                 S::store(to, sum);
             }
-            let (to, slope) = match l {
+            let (below_dz, slope) = match l {
                 0 if dx.is_null() => return,
                 0 => (dx, None),
                 _ => {
@@ -495,8 +512,25 @@ unsafe fn backward_generic<S: Simd>(
                     (spare[0], Some((lower.act, seen)))
                 }
             };
+            let (ahead, count) = match l {
+                0 => (
+                    after,
+                    if after.is_null() {
+                        0
+                    } else {
+                        rows * stride(top.inputs)
+                    },
+                ),
+                1 => (after, 0),
+                _ => {
+                    let lower = &plan.layers[l - 2];
+                    (kept.add(lower.kept), rows * stride(lower.outputs))
+                }
+            };
             for (first, vectors) in panels(layer.inputs, S::LANES, S::VECTORS) {
                 let w = packed.add(layer.back + first * layer.outputs);
+                let part = |to: usize| to.min(layer.inputs) * count / layer.inputs;
+                let [from, to] = [first, first + vectors * S::LANES].map(part);
                 let slope = slope.map(|(act, seen)| (act, seen.add(first)));
                 block!(
                     back_panel,
@@ -504,13 +538,14 @@ unsafe fn backward_generic<S: Simd>(
                     (
                         (dz, here, layer.outputs),
                         w,
-                        (to.add(first), below),
+                        (below_dz.add(first), below),
                         slope,
+                        (ahead.wrapping_add(from), to - from),
                         rows
                     )
                 );
             }
-            dz = to;
+            dz = below_dz;
             spare.swap(0, 1);
         }
     }

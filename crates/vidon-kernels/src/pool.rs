@@ -14,7 +14,7 @@ use crate::arena::{Buffer, Shared};
 use crate::chunks::{add_up, chunks, rows_of};
 use crate::isa::{Isa, dispatch};
 use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride};
-use crate::rows::{SLACK, load_tile};
+use crate::rows::{SLACK, load_tile, put_away};
 use crate::simd::Simd;
 
 /// The heads of a branch. Weights of all: head by head, ω̃ then ν̃.
@@ -183,21 +183,19 @@ pub(crate) fn pool_forward(
     let logits = Shared::new(&mut shares);
     let psi_tile = TILE * stride(heads.inputs);
     let parts = chunks(rows, TILE);
-    // Where the activations of (tile, head) are: kept, or in `own`.
-    let place = |own: &mut Buffer, t: usize, head: usize| unsafe {
-        match all {
-            Some(all) => all.at(t * per_tile + head * branch.tile_acts()),
-            None => own.ptr(),
+    // Activations of (tile, head) from `start` on, to where they are kept.
+    let keep = |from: *const f32, t: usize, head: usize, start: usize, count: usize| unsafe {
+        if let Some(all) = all {
+            let to = all.at(t * per_tile + head * branch.tile_acts() + start);
+            put_away(isa, to, from, count);
         }
     };
-    let own_size = if keep_acts { 0 } else { branch.tile_acts() } + SLACK;
     parts.par_iter().for_each(|chunk| {
         let mut tiles = branch.load_chunk(psi, chunk.clone());
-        let mut own = Buffer::take(own_size);
+        let mut own = Buffer::take(branch.weight.kept + SLACK);
         let mut result = Buffer::take(TILE * stride(1) + SLACK);
         for head in 0..heads.count {
             for (i, t) in chunk.clone().enumerate() {
-                let kept = place(&mut own, t, head);
                 unsafe {
                     let x = tiles.ptr().add(i * psi_tile);
                     forward_tile(
@@ -205,10 +203,11 @@ pub(crate) fn pool_forward(
                         &branch.weight,
                         branch.weight_packed(head),
                         x,
-                        kept,
+                        own.ptr(),
                         result.ptr(),
                         TILE,
                     );
+                    keep(own.ptr(), t, head, 0, branch.weight.kept);
                     for (r, row) in rows_of(t, rows, TILE).enumerate() {
                         *logits.at(head * rows + row) = result[r * stride(1)] * heads.scale;
                     }
@@ -228,14 +227,15 @@ pub(crate) fn pool_forward(
         .par_iter()
         .map(|chunk| {
             let mut tiles = branch.load_chunk(psi, chunk.clone());
-            let mut own = Buffer::take(own_size);
+            let count = branch.value.kept + branch.value_tile();
+            let mut own = Buffer::take(count + SLACK);
             let first = branch.runs(chunk.start).first().map_or(0, |r| r.0);
             let last = branch.runs(chunk.end - 1).last().map_or(0, |r| r.0);
             let mut sums = Buffer::zeroed((last + 1 - first) * heads.count * outputs);
             for head in 0..heads.count {
                 for (i, t) in chunk.clone().enumerate() {
                     unsafe {
-                        let kept = place(&mut own, t, head).add(branch.weight.kept);
+                        let kept = own.ptr();
                         let out = kept.add(branch.value.kept);
                         let x = tiles.ptr().add(i * psi_tile);
                         forward_tile(
@@ -261,6 +261,7 @@ pub(crate) fn pool_forward(
                                 }
                             }
                         }
+                        keep(kept, t, head, branch.weight.kept, count);
                     }
                 }
             }
@@ -386,6 +387,10 @@ pub(crate) fn pool_backward(
                                 }
                             }
                         }
+                        let next = match all {
+                            Some(_) if t + 1 < chunk.end => value.add(per_tile).cast_const(),
+                            _ => std::ptr::null(),
+                        };
                         // GELU's slope is worked out from its input.
                         let seen = match heads.activation.keeps_input() {
                             true => branch.value.last_input(acts),
@@ -402,6 +407,7 @@ pub(crate) fn pool_backward(
                             scratch.ptr(),
                             value_grads,
                             dx.ptr(),
+                            next,
                             TILE,
                         );
                         add(isa, d_tiles.ptr().add(i * psi_tile), dx.ptr(), psi_tile);
@@ -426,6 +432,13 @@ pub(crate) fn pool_backward(
                                 acts
                             }
                         };
+                        let next = match all {
+                            Some(_) if t + 1 < chunk.end => {
+                                let top = branch.weight.top_kept();
+                                acts.add(per_tile + top).cast_const()
+                            }
+                            _ => std::ptr::null(),
+                        };
                         for r in 0..TILE {
                             d_weight[r * stride(1)] = d_logit[i * TILE + r];
                         }
@@ -440,6 +453,7 @@ pub(crate) fn pool_backward(
                             scratch.ptr(),
                             weight_grads,
                             dx.ptr(),
+                            next,
                             TILE,
                         );
                         add(isa, d_tiles.ptr().add(i * psi_tile), dx.ptr(), psi_tile);

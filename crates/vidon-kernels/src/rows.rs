@@ -4,11 +4,14 @@ use rayon::prelude::*;
 
 use crate::arena::{Buffer, Shared};
 use crate::chunks::{add_up, chunks, even_tile, rows_of};
-use crate::isa::Isa;
+use crate::isa::{Isa, dispatch};
 use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride, worked};
+use crate::simd::Simd;
 
 /// Room behind a buffer for register blocks that reach over its end.
 pub(crate) const SLACK: usize = 64;
+/// Floats of activations that stay in the caches until the way back.
+const NEAR: usize = 1 << 20;
 
 /// Copies rows of `width` into a tile with padding; rows beyond the last are zero.
 pub(crate) fn load_tile(rows: &[f32], width: usize, tile: &mut [f32]) {
@@ -17,6 +20,22 @@ pub(crate) fn load_tile(rows: &[f32], width: usize, tile: &mut [f32]) {
     for (to, from) in tile.chunks_exact_mut(padded).zip(rows.chunks_exact(width)) {
         to[..width].copy_from_slice(from);
     }
+}
+
+dispatch!(
+    /// Copies activations to where they are kept for the way back, past the caches: writing them there at once would read that memory first.
+    pub(crate) unsafe fn put_away = put_away_generic(to: *mut f32, from: *const f32, count: usize)
+);
+
+#[inline(always)]
+unsafe fn put_away_generic<S: Simd>(to: *mut f32, from: *const f32, count: usize) {
+    debug_assert!(count.is_multiple_of(S::LANES));
+    unsafe {
+        for i in (0..count).step_by(S::LANES) {
+            S::put_away(to.add(i), S::load(from.add(i)));
+        }
+    }
+    S::settle();
 }
 
 /// What the way back needs: the packed weights, and activations where they were kept.
@@ -44,10 +63,11 @@ pub(crate) fn mlp_forward(
     let tiles = rows.div_ceil(size);
     let mut kept = keep.then(|| Buffer::take(tiles * plan.kept + SLACK));
     let all = kept.as_mut().map(|k| Shared::new(k));
+    let far = tiles * plan.kept > NEAR;
     let target = Shared::new(&mut out);
     chunks(rows, size).into_par_iter().for_each(|chunk| {
         let mut tile = Buffer::take(TILE * stride(width) + SLACK);
-        let mut own = Buffer::take(if keep { 0 } else { plan.kept } + SLACK);
+        let mut own = Buffer::take(plan.kept + SLACK);
         let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
         for t in chunk {
             let range = rows_of(t, rows, size);
@@ -55,8 +75,8 @@ pub(crate) fn mlp_forward(
             load_tile(&x[range.start * width..range.end * width], width, &mut tile);
             unsafe {
                 let kept = match all {
-                    Some(all) => all.at(t * plan.kept),
-                    None => own.ptr(),
+                    Some(all) if !far => all.at(t * plan.kept),
+                    _ => own.ptr(),
                 };
                 forward_tile(
                     isa,
@@ -67,6 +87,9 @@ pub(crate) fn mlp_forward(
                     result.ptr(),
                     count,
                 );
+                if let Some(all) = all.filter(|_| far) {
+                    put_away(isa, all.at(t * plan.kept), kept, plan.kept);
+                }
                 for (i, row) in range.enumerate() {
                     let from = result.ptr().add(i * stride(outputs));
                     target
@@ -156,6 +179,7 @@ pub(crate) fn mlp_backward(
                         scratch.ptr(),
                         grads.ptr(),
                         dx,
+                        std::ptr::null(),
                         count,
                     );
                     if let Some(target) = dx_target {

@@ -31,6 +31,31 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn round(a: Self::V) -> Self::V;
     /// 2^n for whole n.
     unsafe fn power_of_two(n: Self::V) -> Self::V;
+
+    /// A store to memory that is not soon read again; `to` is aligned to the vector. [`settle`](Self::settle) ends a run of them.
+    #[inline(always)]
+    unsafe fn put_away(to: *mut f32, v: Self::V) {
+        unsafe { Self::store(to, v) }
+    }
+
+    /// Other threads see what was put away before.
+    #[inline(always)]
+    fn settle() {
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+
+    /// Brings a line of memory near, where the machine can be asked to; any address will do.
+    #[inline(always)]
+    fn fetch(_from: *const f32) {
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T1>(_from.cast());
+        }
+    }
 }
 
 /// Plain arrays; the compiler makes of it what the target's baseline has.
@@ -141,6 +166,10 @@ mod x86 {
             unsafe { _mm256_storeu_ps(to, v) }
         }
         #[inline(always)]
+        unsafe fn put_away(to: *mut f32, v: __m256) {
+            unsafe { _mm256_stream_ps(to, v) }
+        }
+        #[inline(always)]
         unsafe fn splat(x: f32) -> __m256 {
             unsafe { _mm256_set1_ps(x) }
         }
@@ -205,6 +234,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn store(to: *mut f32, v: __m512) {
             unsafe { _mm512_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn put_away(to: *mut f32, v: __m512) {
+            unsafe { _mm512_stream_ps(to, v) }
         }
         #[inline(always)]
         unsafe fn splat(x: f32) -> __m512 {

@@ -29,18 +29,18 @@ pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
     true
 }
 
-/// The Cholesky factor of `A + ridge·I`; more is added where rounding has left A indefinite.
-pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) {
+/// The Cholesky factor of `A + ridge·I`; more is added where rounding has left A indefinite. False if a number is not finite.
+pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) -> bool {
     let plain = a.to_vec();
     while ridge.is_finite() {
         (0..n).for_each(|i| a[i * n + i] += ridge);
         if cholesky(a, n) {
-            return;
+            return true;
         }
         ridge *= 10.0;
         a.copy_from_slice(&plain);
     }
-    unreachable!("a matrix of finite numbers");
+    false
 }
 
 /// Solves `L Lᵀ x = b` in place, with the factor of [`cholesky`].

@@ -11,7 +11,7 @@ use crate::models::{Inputs, Model, Params, Sets, Weights, rows_tensor, to_vec};
 
 /// The file in a run's folder that is read when the folder is named.
 pub const BEST: &str = "best.safetensors";
-/// Sensors that go through a network at a time.
+/// Sensors (or points of a core's grid) that go through a network at a time.
 const SENSORS: usize = 1 << 16;
 /// Queries that go through a trunk at a time.
 const QUERIES: usize = 1 << 14;
@@ -94,8 +94,9 @@ impl Predictor {
             let first = samples[start];
             let mut sensors = 0;
             let together = samples[start..].iter().take_while(|s| {
-                sensors += s.sensor_coords.len();
-                same_queries(s, first) && (sensors <= SENSORS || sensors == s.sensor_coords.len())
+                let own = self.model().rows(s.sensor_coords.len());
+                sensors += own;
+                same_queries(s, first) && (sensors <= SENSORS || sensors == own)
             });
             let end = start + together.count();
             answers.extend(self.predict_together(&samples[start..end])?);

@@ -92,6 +92,9 @@ pub enum Pool {
 }
 
 /// The domain, regular grid and pool that the layouts are made from.
+/// Most sensors of a sample, where the pool has no end.
+const MOST: usize = 10_000_000;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorSpec {
     domain: BoxDomain,
@@ -161,11 +164,15 @@ impl SensorSpec {
         }
     }
 
-    /// `count` random places for sample `index`, for studies of the number of sensors; as many as the pool has, at most.
+    /// Most sensors that [`scatter`](Self::scatter) can place.
+    pub fn most(&self) -> usize {
+        self.pool_size().unwrap_or(MOST)
+    }
+
+    /// `count` random places for sample `index`, for studies of the number of sensors; no more than [`most`](Self::most).
     pub fn scatter(&self, count: usize, seed: u64, split: &str, index: usize) -> Vec<f64> {
-        let most = self.pool_size().unwrap_or(usize::MAX);
         let mut rng = stream(seed, &format!("sensors/scattered/{split}"), index as u64);
-        self.drawn(count.min(most), &mut rng)
+        self.drawn(count.min(self.most()), &mut rng)
     }
 
     fn pool_size(&self) -> Option<usize> {

@@ -140,7 +140,7 @@ fn show_pretrained(arguments: &Arguments, ui: &Ui) -> Result<()> {
         ));
     }
     print(&format!(
-        "\n{}\n\nmean relative L² error, sensors at random places, their number different in every sample\nto predict with them: vidon predict models/navier-stokes.safetensors --help",
+        "\n{}\n\nmean relative L² error, sensors at random places, their number different in every sample\nthe networks are in the folder models of the repository: vidon predict --help, vidon eval --help",
         lines.join("\n")
     ))
 }

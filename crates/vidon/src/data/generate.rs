@@ -87,11 +87,18 @@ impl<'a> Generator<'a> {
     }
 
     /// Gives every sample so many random sensors, whatever the layout has.
-    pub fn with_scattered_sensors(self, count: usize) -> Self {
-        Self {
+    pub fn with_scattered_sensors(self, count: usize) -> Result<Self> {
+        let most = self.spec.sensors.most();
+        if !(1..=most).contains(&count) {
+            return Err(Error::Setting(format!(
+                "{count} sensors: {} has places for 1 to {most}",
+                self.problem.name()
+            )));
+        }
+        Ok(Self {
             scattered: Some(count),
             ..self
-        }
+        })
     }
 
     /// The description of the dataset.

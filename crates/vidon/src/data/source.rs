@@ -75,7 +75,7 @@ impl ProblemSource {
             self.cache.as_deref(),
         )?;
         Ok(match (self.scattered, self.sensors_on_grid) {
-            (Some(count), _) => generator.with_scattered_sensors(count),
+            (Some(count), _) => generator.with_scattered_sensors(count)?,
             (None, true) => generator.with_sensors_on_grid(),
             (None, false) => generator,
         })

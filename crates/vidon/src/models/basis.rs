@@ -23,6 +23,8 @@ use crate::models::inputs::to_vec;
 /// Where an axis of a moved function comes from: which axis, whether it is turned round, and how far it is then shifted, with axes scaled to [0, 1].
 pub(crate) type Turn = (usize, bool, f64);
 
+/// Most polynomials of time.
+const MOST_TIMES: usize = 64;
 /// Rows worked out at a time.
 const BLOCK: usize = 256;
 
@@ -73,9 +75,18 @@ impl Frame {
     pub(crate) fn fault(&self, dim: usize) -> Option<String> {
         let ends = self.lo.iter().zip(&self.hi);
         let fits = self.lo.len() == dim && self.hi.len() == dim;
-        let proper = |(lo, hi): (&f64, &f64)| lo.is_finite() && hi.is_finite() && lo < hi;
+        let proper = |(lo, hi): (&f64, &f64)| {
+            let within = |x: f64| x.abs() < 1e30;
+            within(*lo) && within(*hi) && lo < hi
+        };
         if self.times > 0 && dim < 2 {
             return Some("times belong to the last of at least two axes".into());
+        }
+        if self.times > MOST_TIMES {
+            return Some(format!(
+                "times = {}: an axis has at most {MOST_TIMES}",
+                self.times
+            ));
         }
         (!fits || !ends.into_iter().all(proper)).then(|| {
             format!(
@@ -151,6 +162,11 @@ impl Basis {
 
     pub(crate) fn frame(&self) -> &Frame {
         &self.frame
+    }
+
+    /// The largest |k_i|.
+    pub(crate) fn reach(&self) -> usize {
+        self.reach
     }
 
     /// |k| of every function; the total degree for polynomials.

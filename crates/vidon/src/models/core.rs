@@ -9,6 +9,7 @@
 //! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
 
 use burn::tensor::{Tensor, TensorData};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Sample;
@@ -20,10 +21,10 @@ use crate::models::trunk::TrunkConfig;
 use crate::models::{Dims, Extent};
 
 /// Makes the least squares of functions that the grid hardly tells apart solvable.
-const RIDGE: f64 = 1e-9;
-/// Beyond these the matrices between grid and bases take more memory than the network.
+const RIDGE: f64 = 1e-6;
+/// Most numbers in a matrix between grid and basis.
+const MOST_NUMBERS: usize = 1 << 26;
 const MOST_POINTS: usize = 512;
-const MOST_FUNCTIONS: usize = 4096;
 
 /// What turns what the branch saw into β.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,24 @@ pub enum CoreConfig {
     Mlp,
     /// A Fourier neural operator on a grid between projection and trunk.
     Fno(Box<FnoCoreConfig>),
+}
+
+impl CoreConfig {
+    /// Layers or modes, for a bound.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            CoreConfig::Mlp => 0,
+            CoreConfig::Fno(core) => core.layers.max(core.modes),
+        }
+    }
+
+    /// Points of its grid.
+    pub(crate) fn points(&self) -> usize {
+        match self {
+            CoreConfig::Mlp => 0,
+            CoreConfig::Fno(core) => core.grid * core.grid,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,8 +96,14 @@ impl FnoCoreConfig {
         }
     }
 
-    /// What is wrong with it between such a trunk and such data, if anything.
-    pub(crate) fn fault(&self, trunk: &TrunkConfig, p: usize, dims: Dims) -> Option<String> {
+    /// What is wrong with it between a projection of `seen` functions and such a trunk, for such data, if anything.
+    pub(crate) fn fault(
+        &self,
+        seen: usize,
+        trunk: &TrunkConfig,
+        p: usize,
+        dims: Dims,
+    ) -> Option<String> {
         let TrunkConfig::Fourier { frame } = trunk else {
             return Some(
                 "an FNO core answers in a fixed basis: trunk = { kind = \"fourier\", frame = … }"
@@ -96,14 +121,24 @@ impl FnoCoreConfig {
             ));
         }
         let functions = p / dims.targets / frame.times.max(1);
-        if functions > MOST_FUNCTIONS {
+        let points = self.grid * self.grid;
+        if points * functions.max(seen) > MOST_NUMBERS {
             return Some(format!(
-                "an FNO core answers in at most {MOST_FUNCTIONS} functions of space, not {functions}"
+                "{} functions on {1} × {1} points are too many for an FNO core",
+                functions.max(seen),
+                self.grid
             ));
         }
-        if functions > self.grid * self.grid {
+        // What the grid tells apart.
+        let most = match frame.family {
+            Family::Periodic => (self.grid - 1) / 2,
+            Family::Cosine | Family::Sine => self.grid - 2,
+            Family::Legendre => self.grid / 2,
+        };
+        let reach = Basis::new(space_of(frame), functions).reach();
+        if reach > most {
             return Some(format!(
-                "{functions} functions cannot be read off {0} × {0} points",
+                "{functions} functions cannot be read off {0} × {0} points: they go up to order {reach} an axis, the grid to {most}",
                 self.grid
             ));
         }
@@ -162,13 +197,7 @@ impl FnoCore {
             .iter()
             .all(|f| f.family == Family::Periodic);
         let unit = unit_grid(n, torus);
-        let space = Frame {
-            lo: trunk.lo[..2].to_vec(),
-            hi: trunk.hi[..2].to_vec(),
-            family: trunk.family,
-            times: 0,
-        };
-        let answer = Basis::new(space, p / outputs / times);
+        let answer = Basis::new(space_of(trunk), p / outputs / times);
         let read = reading(&answer, &unit);
         let mut one = vec![0.0; times * answer.len()];
         for row in read.numbers.chunks(answer.len()) {
@@ -257,6 +286,16 @@ impl FnoCore {
     }
 }
 
+/// The frame without time.
+fn space_of(frame: &Frame) -> Frame {
+    Frame {
+        lo: frame.lo[..2].to_vec(),
+        hi: frame.hi[..2].to_vec(),
+        family: frame.family,
+        times: 0,
+    }
+}
+
 /// Points of the unit square, row by row; without the far ends on a torus.
 fn unit_grid(n: usize, torus: bool) -> Vec<f32> {
     let step = 1.0 / if torus { n } else { n - 1 } as f32;
@@ -288,21 +327,27 @@ fn evaluation(basis: &Basis, unit: &[f32]) -> Matrix {
 
 fn reading(basis: &Basis, unit: &[f32]) -> Matrix {
     let (points, n) = (unit.len() / 2, basis.len());
-    let stride = n.next_multiple_of(16);
-    let values = basis.evaluate(&stretched(basis.frame(), unit), stride);
-    let mut factor: Vec<f64> = vidon_kernels::gram(&values, stride, n)
-        .iter()
-        .map(|g| *g as f64)
-        .collect();
-    factorise(&mut factor, n, RIDGE * points as f64);
-    let numbers = values.chunks(stride).flat_map(|row| {
-        let mut right: Vec<f64> = row[..n].iter().map(|v| *v as f64).collect();
+    let values = basis.evaluate(&stretched(basis.frame(), unit), n);
+    let mut factor = vec![0.0; n * n];
+    factor.par_chunks_mut(n).enumerate().for_each(|(i, sums)| {
+        for row in values.chunks(n) {
+            let own = row[i] as f64;
+            for (sum, v) in sums[..=i].iter_mut().zip(row) {
+                *sum += own * *v as f64;
+            }
+        }
+    });
+    let solvable = factorise(&mut factor, n, RIDGE * points as f64);
+    assert!(solvable, "a basis is finite in its box");
+    let mut numbers = values.clone();
+    numbers.par_chunks_mut(n).for_each(|row| {
+        let mut right: Vec<f64> = row.iter().map(|v| *v as f64).collect();
         cholesky_solve(&factor, n, &mut right);
-        right.into_iter().map(|v| v as f32)
+        row.iter_mut().zip(&right).for_each(|(v, r)| *v = *r as f32);
     });
     Matrix {
         shape: [points, n],
-        numbers: numbers.collect(),
+        numbers,
     }
 }
 

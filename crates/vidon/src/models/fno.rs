@@ -50,8 +50,8 @@ impl FnoConfig {
         if [self.width, self.modes, self.layers, self.hidden].contains(&0) {
             return Some("every size must be at least 1".into());
         }
-        let padded = self.padding.is_finite() && self.padding >= 0.0;
-        (!padded).then(|| "the padding must be a share of the grid, at least 0".into())
+        let padded = (0.0..=4.0).contains(&self.padding);
+        (!padded).then(|| "the padding must be a share of the grid, 0 to 4".into())
     }
 
     fn padded(&self, grid: [usize; 2]) -> [usize; 2] {

@@ -99,6 +99,7 @@ impl ModelConfig {
                 .heads
                 .max(c.trunk.functions(c.p))
                 .max(c.projection.as_ref().map_or(0, |p| p.functions))
+                .max(c.core.parts())
                 .max(c.positional.functions()),
             ModelConfig::DeepOnet(c) => c.trunk.functions(c.p),
             ModelConfig::Fno(c) => c.layers.max(c.modes),
@@ -134,16 +135,31 @@ impl ModelConfig {
                         "a projection has 1 to {MOST_PROJECTED} functions, not {}",
                         p.functions
                     )),
+                    Some(p) if p.frame.times > 0 => {
+                        Some("times belong to the frame of a trunk, not of a projection".into())
+                    }
                     Some(p) => p.frame.fault(dims.sensor_coords),
                     None => None,
                 };
                 let core = || match &c.core {
-                    CoreConfig::Mlp => None,
+                    CoreConfig::Mlp => {
+                        let fixed = matches!(c.trunk, TrunkConfig::Fourier { .. });
+                        let many = c.p / dims.targets > MOST_PROJECTED;
+                        (c.projection.is_some() && fixed && many).then(|| {
+                            format!("behind a projection a fixed basis has at most {MOST_PROJECTED} functions a component")
+                        })
+                    }
                     CoreConfig::Fno(_) if c.heads > 0 || c.projection.is_none() => Some(
                         "an FNO core works on a projection alone: heads = 0, projection = { … }"
                             .into(),
                     ),
-                    CoreConfig::Fno(core) => core.fault(&c.trunk, c.p, dims),
+                    CoreConfig::Fno(_) if c.skip => {
+                        Some("skip belongs to the perceptron, not to an FNO core".into())
+                    }
+                    CoreConfig::Fno(core) => {
+                        let seen = c.projection.as_ref().map_or(0, |p| p.functions);
+                        core.fault(seen, &c.trunk, c.p, dims)
+                    }
                 };
                 zero(&sizes.concat())
                     .or(projection)
@@ -320,7 +336,7 @@ impl Model {
     }
 
     /// Finds what the network takes from training data before training: the functions of a POD trunk, the
-    /// prior of a projection, the places of a DeepONet's sensors. Values and targets as the network will see them.
+    /// prior of a projection, means and spreads, the places of a DeepONet's sensors. Values and targets as the network will see them.
     pub fn fit(&self, entries: &mut [Entry], meta: &Meta, samples: &[Sample]) -> Result<()> {
         match &self.kind {
             Kind::Vidon(m) => {
@@ -374,6 +390,24 @@ impl Model {
             ModelConfig::Fno(_) => None,
         };
         matches!(trunk, Some(TrunkConfig::Pod { .. }))
+    }
+
+    /// Whether its answers vanish on the boundary of a box, whatever it learns.
+    pub(crate) fn vanishes(&self) -> bool {
+        let (ModelConfig::Vidon(VidonConfig { trunk, .. })
+        | ModelConfig::DeepOnet(DeepOnetConfig { trunk, .. })) = &self.config
+        else {
+            return false;
+        };
+        matches!(trunk, TrunkConfig::Fourier { frame } if frame.family == Family::Sine)
+    }
+
+    /// Rows that a sample with so many sensors has on its widest way through the network.
+    pub(crate) fn rows(&self, sensors: usize) -> usize {
+        match &self.config {
+            ModelConfig::Vidon(c) => sensors.max(c.core.points()),
+            ModelConfig::DeepOnet(_) | ModelConfig::Fno(_) => sensors,
+        }
     }
 
     /// Whether it answers at its sensors only.

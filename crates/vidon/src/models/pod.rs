@@ -31,7 +31,7 @@ pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<V
             samples.len()
         )));
     }
-    let fits = target_fits(basis, samples);
+    let fits = target_fits(basis, samples)?;
     let count = fits.len() as f64;
     let mean: Vec<f64> = (0..n)
         .map(|i| fits.iter().map(|f| f[i]).sum::<f64>() / count)
@@ -63,9 +63,9 @@ pub(crate) fn pod_modes(basis: &Basis, p: usize, samples: &[Sample]) -> Result<V
 }
 
 /// Coefficients of every training output in the basis, component by component.
-pub(crate) fn target_fits(basis: &Basis, samples: &[Sample]) -> Vec<Vec<f64>> {
-    match shared_fit(basis, samples) {
-        Some(fit) => samples.par_iter().map(|s| fit.coefs(&s.targets)).collect(),
+pub(crate) fn target_fits(basis: &Basis, samples: &[Sample]) -> Result<Vec<Vec<f64>>> {
+    match shared_fit(basis, samples)? {
+        Some(fit) => Ok(samples.par_iter().map(|s| fit.coefs(&s.targets)).collect()),
         None => samples
             .par_iter()
             .enumerate()
@@ -76,17 +76,17 @@ pub(crate) fn target_fits(basis: &Basis, samples: &[Sample]) -> Vec<Vec<f64>> {
                 let rng = &mut stream(0, "targets", i as u64);
                 let picked = index::sample(rng, available, wanted).into_vec();
                 let targets = s.targets.select(&picked);
-                Fit::new(basis, &s.query_coords.select(&picked)).coefs(&targets)
+                Ok(Fit::new(basis, &s.query_coords.select(&picked))?.coefs(&targets))
             })
             .collect(),
     }
 }
 
 /// One fit for all, where all samples are asked at the same points.
-fn shared_fit(basis: &Basis, samples: &[Sample]) -> Option<Fit> {
+fn shared_fit(basis: &Basis, samples: &[Sample]) -> Result<Option<Fit>> {
     let first = &samples[0].query_coords;
     let same = samples.iter().all(|s| Arc::ptr_eq(&s.query_coords, first));
-    same.then(|| Fit::new(basis, first))
+    same.then(|| Fit::new(basis, first)).transpose()
 }
 
 /// Least squares at some points, factorised.
@@ -98,19 +98,24 @@ struct Fit {
 }
 
 impl Fit {
-    fn new(basis: &Basis, places: &Rows) -> Self {
+    fn new(basis: &Basis, places: &Rows) -> Result<Self> {
         let n = basis.len();
         let stride = n.next_multiple_of(16);
         let features = basis.evaluate(places.data(), stride);
         let gram = vidon_kernels::gram(&features, stride, n);
         let mut factor: Vec<f64> = gram.iter().map(|g| *g as f64).collect();
-        factorise(&mut factor, n, RIDGE * places.len() as f64);
-        Self {
+        if !factorise(&mut factor, n, RIDGE * places.len() as f64) {
+            return Err(Error::Setting(
+                "the trunk's basis is not finite at the targets: do they stand far outside of its frame?"
+                    .into(),
+            ));
+        }
+        Ok(Self {
             functions: n,
             stride,
             features,
             factor,
-        }
+        })
     }
 
     /// Coefficients of every component, one after the other.

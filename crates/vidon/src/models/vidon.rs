@@ -272,7 +272,7 @@ impl Vidon {
         self.projection.as_ref()
     }
 
-    /// Finds what the projection takes from training data.
+    /// Finds what projection and core take from training data.
     pub(crate) fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
         match (&self.core, self.trunk.basis()) {
             (Core::Fno(core), _) => core.fit(entries, samples),
@@ -283,7 +283,7 @@ impl Vidon {
                 Some(basis),
             ) => {
                 let few = &samples[..samples.len().min(MEASURED)];
-                let (mean, spread) = mean_and_spread(&target_fits(basis, few))?;
+                let (mean, spread) = mean_and_spread(&target_fits(basis, few)?)?;
                 entries[key.place()].values = [mean, spread].concat();
             }
             _ => {}

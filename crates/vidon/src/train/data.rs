@@ -110,6 +110,20 @@ impl Data {
                 model.name()
             )));
         }
+        let dims = model.dims();
+        if train.symmetries.any() && dims.query_coords < dims.sensor_coords {
+            return Err(Error::Setting(
+                "[train]: symmetries move sensors and queries alike; here queries have fewer coordinates"
+                    .into(),
+            ));
+        }
+        let moved = |n: &Normalisation| n.targets.zeros().iter().any(|z| z.abs() > 1e-3);
+        if model.vanishes() && self.normalisation.as_ref().is_some_and(moved) {
+            return Err(Error::Setting(
+                "[train]: a trunk of sines answers 0 on the boundary, but scaling moves the targets' 0; set normalise = false"
+                    .into(),
+            ));
+        }
         if model.answers_at_sensors() && (train.queries.or(train.validation_queries)).is_some() {
             return Err(Error::Setting(format!(
                 "[train]: {} answers at all of its sensors at once; leave out queries",

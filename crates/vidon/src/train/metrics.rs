@@ -81,6 +81,8 @@ impl Metrics {
             Some(_) if folder.join(LINES).exists() => read_metrics(folder)?,
             _ => Vec::new(),
         };
+        // Step 0 is looked at again, by a training that is resumed there too.
+        let step = step.filter(|s| *s > 0);
         records.retain(|r| Some(r.step) <= step);
         let lines = folder.join(LINES);
         write_file(&lines, |out| {

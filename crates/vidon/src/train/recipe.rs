@@ -266,6 +266,11 @@ impl TrainRecipe {
                 _ => {}
             }
         }
+        if self.log_values && self.symmetries.odd {
+            return Some(
+                "symmetries that are odd change signs, which log_values cannot take".into(),
+            );
+        }
         if self.log_values && !self.normalise {
             return Some("log_values needs normalise = true".into());
         }

@@ -99,6 +99,27 @@ fn a_resumed_training_is_the_one_that_was_never_stopped() {
     assert_eq!(more.run(&()).unwrap().step, 70);
 }
 
+/// Where fits of the sensors are worked out once and moved with the symmetries, stopping changes nothing either.
+#[test]
+fn a_core_behind_a_projection_is_resumed_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[data]\nproblem = \"navier-stokes\"\nlayout = \"variable\"\ntrain_samples = 12\nval_samples = 2\n[model]\nname = \"vidon\"\nheads = 0\nprojection = { functions = 25, frame = { family = \"periodic\" } }\ncore = { kind = \"fno\", grid = 8, coords = false, width = 16, modes = 3, layers = 2, hidden = 8 }\np = 25\ntrunk = { kind = \"fourier\", frame = { family = \"periodic\" } }\n[train]\nbatch = 4\nqueries = 20\nsteps = 20\nvalidate_every = 10\nema = 0.9\nloss = \"relative-l2\"\nsymmetries = { flips = true, swaps = true, shifts = true, odd = true }\n";
+    let at = |name: &str| folder.path().join(name);
+    let begin = |name: &str| {
+        let recipe = Recipe::parse(text, &[]).unwrap();
+        Training::begin(recipe, &at(name), None, &()).unwrap()
+    };
+    let training = begin("whole");
+    assert!(training.data.fits.is_some());
+    assert_eq!(training.run(&()).unwrap().step, 20);
+    let stop = begin("parts").run(&After(Cell::new(8))).unwrap().stop;
+    assert_eq!(stop, Stop::Interrupted);
+    let resumed = Training::resume(&at("parts"), None, None, None, &()).unwrap();
+    assert_eq!(resumed.run(&()).unwrap().stop, Stop::Finished);
+    let read = |run: &str| std::fs::read(at(run).join(LAST)).unwrap();
+    assert!(read("whole") == read("parts"));
+}
+
 #[test]
 fn numbers_that_are_not_finite_end_the_training_and_keep_the_checkpoint() {
     let folder = tempfile::tempdir().unwrap();

@@ -32,7 +32,7 @@ pub const FAMILIES: &[Choice<Family>] = &[
     (
         Family::Fast,
         "fast",
-        "Projection networks: VIDON in 18 cells, ten minutes each",
+        "Projection networks: VIDON in 18 cells, half an hour each",
     ),
 ];
 
