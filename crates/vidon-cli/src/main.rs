@@ -2,6 +2,7 @@
 
 mod choice;
 mod commands;
+mod memory;
 mod ui;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    memory::keep_freed_blocks();
     let arguments = Arguments::parse();
     let ui = ui::Ui::new(arguments.quiet);
     let threads = arguments

@@ -17,7 +17,7 @@ use crate::models::inputs::{Inputs, to_vec};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
 
 /// Choices of decay and λ.
-const DECAYS: [f64; 5] = [0.0, 1.0, 2.0, 3.0, 4.0];
+const DECAYS: [f64; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0];
 const RIDGES: [f64; 6] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1];
 /// Training samples that the choice looks at, and the share of their sensors that is left out.
 const TRIALS: usize = 24;
