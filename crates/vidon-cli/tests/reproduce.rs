@@ -106,22 +106,9 @@ fn an_interrupted_cell_is_gone_on_with() {
     let dir = folder();
     let dir = dir.path();
     let cell = format!("reproduce --problem allen-cahn --layout regular {SMALL} --samples 1");
-    let child = common::command(dir, &format!("{cell} --budget 10m"))
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
     let run = dir.join("report/runs/fast/allen-cahn-regular-vidon");
-    while !run.join("best.safetensors").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{words}");
+    let begin = format!("{cell} --budget 10m");
+    let words = common::interrupt(dir, &begin, &run.join("best.safetensors"));
     assert!(words.contains("the same command goes on"), "{words}");
     assert!(succeed(dir, "reproduce --problem allen-cahn --list").contains("at step "));
     assert!(!run.join("test.json").exists());

@@ -236,22 +236,8 @@ fn an_interrupted_training_saves_and_says_how_to_go_on() {
     let dir = folder();
     let dir = dir.path();
     write_recipe(dir);
-    let child = command(dir, "train small.toml --budget 10m")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
     let checked = dir.join("runs/small/best.safetensors");
-    while !checked.exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{words}");
+    let words = common::interrupt(dir, "train small.toml --budget 10m", &checked);
     assert!(
         words.contains("everything is saved") && words.contains("vidon train --resume runs/small"),
         "{words}"

@@ -2,7 +2,8 @@
 #![allow(dead_code)]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -40,4 +41,25 @@ pub fn fail(folder: &Path, arguments: &str) -> String {
 
 pub fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
+}
+
+/// Runs it until `file` exists, presses Ctrl-C and expects an orderly end; gives what it said.
+#[cfg(unix)]
+pub fn interrupt(folder: &Path, arguments: &str, file: &Path) -> String {
+    let child = command(folder, arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words}");
+    words
 }
