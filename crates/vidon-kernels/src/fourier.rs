@@ -5,6 +5,13 @@
 //! channels. With F the transform along the columns, G that along the rows and s the weights of a real inverse transform (1, 2, 2, …, over n1·n2),
 //!
 //!   K = (F s)ᵀ Gᵀ R G F,   and backward   Kᵀ = Fᵀ Gᵀ Rᵀ G (F s).
+//!
+//! The complex matrix R = A + iB of a frequency stays as it is stored, real and imaginary parts in turn (A|B). The real and the imaginary part of a
+//! spectrum z = x + iy are two rows, multiplied by (A|B) alike and put together afterwards:
+//!
+//!   x(A|B) = (xA|xB),   y(A|B) = (yA|yB),   zR = xA - yB + i(xB + yA),
+//!
+//! and backward, with d = e + if coming in and the rows (e|f), (f|-e):   dz = both (A|B)ᵀ,   d(A|B) = xᵀ(e|f) + yᵀ(f|-e).
 
 use std::f64::consts::TAU;
 
@@ -16,8 +23,7 @@ use crate::isa::{Isa, dispatch};
 use crate::mlp::products;
 use crate::simd::Simd;
 
-/// Sizes of a layer. Its weights: spectral `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part), then W `[C, C]`,
-/// then b.
+/// Sizes of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FourierLayer {
     pub samples: usize,
@@ -29,14 +35,6 @@ pub struct FourierLayer {
 }
 
 impl FourierLayer {
-    fn spectral(&self) -> usize {
-        4 * self.modes * self.modes * self.channels * self.channels
-    }
-
-    pub fn numbers(&self) -> usize {
-        self.spectral() + self.channels * (self.channels + 1)
-    }
-
     fn points(&self) -> usize {
         self.grid[0] * self.grid[1]
     }
@@ -50,6 +48,14 @@ impl FourierLayer {
     fn place(&self, row: usize, column: usize, sample: usize) -> usize {
         ((row * self.modes + column) * self.samples + sample) * 2 * self.channels
     }
+}
+
+/// The numbers of a layer: R `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part), W `[C, C]` and b.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub spectral: &'a [f32],
+    pub point: &'a [f32],
+    pub bias: &'a [f32],
 }
 
 /// What the way back needs.
@@ -78,25 +84,34 @@ struct Transforms {
     rows_back: Vec<f32>,
 }
 
-fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
+fn transpose(matrix: &[f32], columns: usize, out: &mut [f32]) {
     let rows = matrix.len() / columns;
-    (0..matrix.len())
-        .map(|i| matrix[i % rows * columns + i / rows])
-        .collect()
+    for (j, column) in out.chunks_exact_mut(rows).enumerate() {
+        for (i, v) in column.iter_mut().enumerate() {
+            *v = matrix[i * columns + j];
+        }
+    }
+}
+
+fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
+    let mut out = vec![0.0; matrix.len()];
+    transpose(matrix, columns, &mut out);
+    out
 }
 
 impl Transforms {
     fn new(layer: &FourierLayer) -> Self {
         let ([n1, n2], m) = (layer.grid, layer.modes);
-        let turn = |k: i64, j: usize, n: usize| {
-            let angle = TAU * (k * j as i64).rem_euclid(n as i64) as f64 / n as f64;
-            (angle.cos() as f32, angle.sin() as f32)
+        let circle = |n: usize| -> Vec<(f32, f32)> {
+            let angles = (0..n).map(|j| TAU * j as f64 / n as f64);
+            angles.map(|a| (a.cos() as f32, a.sin() as f32)).collect()
         };
+        let (across, down) = (circle(n2), circle(n1));
         let (mut columns, mut scaled) = (vec![0.0; 2 * m * n2], vec![0.0; 2 * m * n2]);
         for k in 0..m {
             let scale = if k == 0 { 1.0 } else { 2.0 } / (n1 * n2) as f32;
             for j in 0..n2 {
-                let (cos, sin) = turn(k as i64, j, n2);
+                let (cos, sin) = across[k * j % n2];
                 (columns[k * n2 + j], columns[(m + k) * n2 + j]) = (cos, -sin);
                 (scaled[k * n2 + j], scaled[(m + k) * n2 + j]) = (scale * cos, -scale * sin);
             }
@@ -109,7 +124,7 @@ impl Transforms {
                 f as i64 - 2 * m as i64
             };
             for i in 0..n1 {
-                let (cos, sin) = turn(k, i, n1);
+                let (cos, sin) = down[(k * i as i64).rem_euclid(n1 as i64) as usize];
                 let at = |part: usize, from: usize| (2 * f + part) * 2 * n1 + 2 * i + from;
                 (rows[at(0, 0)], rows[at(0, 1)]) = (cos, sin);
                 (rows[at(1, 0)], rows[at(1, 1)]) = (-sin, cos);
@@ -346,17 +361,28 @@ impl Work<'_> {
         let ([n1, _], m, c) = (self.layer.grid, self.layer.modes, self.layer.channels);
         [Buffer::take(n1 * 2 * m * c), Buffer::take(4 * m * c)]
     }
+}
 
-    /// The complex matrix of a frequency as a real one `[2C, 2C]` on (real, imaginary) channels.
-    fn real_matrix(&self, weights: &[f32], wave: usize, real: &mut [f32]) {
-        let c = self.layer.channels;
-        let w = &weights[wave * c * c * 2..];
-        for a in 0..c {
-            for b in 0..c {
-                let (re, im) = (w[(a * c + b) * 2], w[(a * c + b) * 2 + 1]);
-                (real[a * 2 * c + b], real[a * 2 * c + c + b]) = (re, im);
-                (real[(c + a) * 2 * c + b], real[(c + a) * 2 * c + c + b]) = (-im, re);
-            }
+/// Rows (xA|xB), (yA|yB) of every sample to the real, then the imaginary parts of zR.
+fn put_together(rows: &[f32], out: &mut [f32], c: usize) {
+    for (pair, out) in rows.chunks_exact(4 * c).zip(out.chunks_exact_mut(2 * c)) {
+        let (x, y) = pair.split_at(2 * c);
+        let (re, im) = out.split_at_mut(c);
+        for b in 0..c {
+            re[b] = x[2 * b] - y[2 * b + 1];
+            im[b] = x[2 * b + 1] + y[2 * b];
+        }
+    }
+}
+
+/// Real, then imaginary parts of d to the rows (e|f), (f|-e) of every sample.
+fn take_apart(d: &[f32], rows: &mut [f32], c: usize) {
+    for (d, pair) in d.chunks_exact(2 * c).zip(rows.chunks_exact_mut(4 * c)) {
+        let (e, f) = d.split_at(c);
+        let (first, second) = pair.split_at_mut(2 * c);
+        for b in 0..c {
+            (first[2 * b], first[2 * b + 1]) = (e[b], f[b]);
+            (second[2 * b], second[2 * b + 1]) = (f[b], -e[b]);
         }
     }
 }
@@ -366,7 +392,7 @@ pub(crate) fn fourier_forward(
     isa: Isa,
     layer: &FourierLayer,
     x: &[f32],
-    weights: &[f32],
+    weights: Weights,
 ) -> (Vec<f32>, Kept) {
     let work = Work {
         isa,
@@ -381,23 +407,20 @@ pub(crate) fn fourier_forward(
         let x = x[s * points * c..].as_ptr();
         unsafe { work.analyse(&work.transforms.columns, x, s, seen, &mut work.local()) };
     });
-    (0..layer.waves()).into_par_iter().for_each(|wave| {
-        let mut real = Buffer::take(4 * c * c);
-        work.real_matrix(weights, wave, &mut real);
-        let at = wave * samples * 2 * c;
-        unsafe {
-            let matrix = (seen.at(at) as *const f32, 2 * c, 1, samples, 2 * c);
-            work.apply(
-                matrix,
-                (real.as_ptr(), 2 * c),
-                (made.at(at), 2 * c),
-                2 * c,
-                false,
-            );
-        }
-    });
-    let point = &weights[layer.spectral()..];
-    let (w, bias) = (transposed(&point[..c * c], c), &point[c * c..][..c]);
+    // What a frequency has: its spectra, and its matrix.
+    let (own, square) = (samples * 2 * c, 2 * c * c);
+    (0..layer.waves()).into_par_iter().for_each_init(
+        || Buffer::take(2 * own),
+        |rows, wave| unsafe {
+            let at = wave * own;
+            let matrix = weights.spectral[wave * square..].as_ptr();
+            let z = (seen.at(at) as *const f32, c, 1, 2 * samples, c);
+            work.apply(z, (matrix, 2 * c), (rows.ptr(), 2 * c), 2 * c, false);
+            let out = std::slice::from_raw_parts_mut(made.at(at), own);
+            put_together(rows, out, c);
+        },
+    );
+    let w = transposed(weights.point, c);
     let keeps = layer.activation != Activation::Identity;
     let mut inputs = keeps.then(|| Buffer::take(samples * points * c));
     let mut out = vec![0.0; samples * points * c];
@@ -408,7 +431,8 @@ pub(crate) fn fourier_forward(
         unsafe {
             let z = kept.unwrap_or(target).at(at);
             for row in 0..points {
-                z.add(row * c).copy_from_nonoverlapping(bias.as_ptr(), c);
+                z.add(row * c)
+                    .copy_from_nonoverlapping(weights.bias.as_ptr(), c);
             }
             work.synthesise(
                 &work.transforms.scaled_back,
@@ -431,16 +455,16 @@ pub(crate) fn fourier_forward(
     (out, Kept { spectrum, inputs })
 }
 
-/// The gradients of the weights and of x.
+/// The gradients of the spectral weights, of W and b one after the other, and of x.
 pub(crate) fn fourier_backward(
     isa: Isa,
     layer: &FourierLayer,
     x: &[f32],
-    weights: &[f32],
+    weights: Weights,
     mut kept: Kept,
     out: &[f32],
     d_out: &[f32],
-) -> (Vec<f32>, Vec<f32>) {
+) -> [Vec<f32>; 3] {
     let work = Work {
         isa,
         layer,
@@ -455,7 +479,6 @@ pub(crate) fn fourier_backward(
         Shared::new(&mut d_made),
         Shared::new(&mut d_seen),
     );
-    let point = &weights[layer.spectral()..][..c * c];
     let mut dx = vec![0.0; x.len()];
     let target = Shared::new(&mut dx);
     // Per sample: the slope, W's and b's gradients, and the way into the spectrum.
@@ -499,7 +522,7 @@ pub(crate) fn fourier_backward(
                 work.analyse(&work.transforms.scaled, dz, s, d_product, &mut work.local());
                 work.apply(
                     (dz, c, 1, points, c),
-                    (point.as_ptr(), c),
+                    (weights.point.as_ptr(), c),
                     (target.at(at), c),
                     c,
                     false,
@@ -508,36 +531,23 @@ pub(crate) fn fourier_backward(
             grads
         })
         .collect();
-    let mut flat = vec![0.0; layer.numbers()];
     let seen = Shared::new(&mut kept.spectrum);
-    flat[..layer.spectral()]
-        .par_chunks_mut(2 * c * c)
-        .enumerate()
-        .for_each(|(wave, grads)| {
-            let (mut real, mut d_real) = (Buffer::take(4 * c * c), Buffer::take(4 * c * c));
-            work.real_matrix(weights, wave, &mut real);
-            let real = transposed(&real, 2 * c);
-            let at = wave * samples * 2 * c;
-            unsafe {
-                let d = d_product.at(at);
-                work.apply(
-                    (d, 2 * c, 1, samples, 2 * c),
-                    (real.as_ptr(), 2 * c),
-                    (d_spectrum.at(at), 2 * c),
-                    2 * c,
-                    false,
-                );
-                let matrix = (seen.at(at) as *const f32, 1, 2 * c, 2 * c, samples);
-                work.apply(matrix, (d, 2 * c), (d_real.ptr(), 2 * c), 2 * c, false);
-            }
-            let entry = |a: usize, b: usize| d_real[a * 2 * c + b];
-            for a in 0..c {
-                for b in 0..c {
-                    grads[(a * c + b) * 2] = entry(a, b) + entry(c + a, c + b);
-                    grads[(a * c + b) * 2 + 1] = entry(a, c + b) - entry(c + a, b);
-                }
-            }
-        });
+    let (own, square) = (samples * 2 * c, 2 * c * c);
+    let mut d_spectral = vec![0.0; weights.spectral.len()];
+    d_spectral.par_chunks_mut(square).enumerate().for_each_init(
+        || (Buffer::take(2 * own), Buffer::take(square)),
+        |(rows, matrix), (wave, grads)| unsafe {
+            let at = wave * own;
+            let d = std::slice::from_raw_parts(d_product.at(at), own);
+            take_apart(d, rows, c);
+            transpose(&weights.spectral[wave * square..][..square], 2 * c, matrix);
+            let from = (rows.as_ptr(), 2 * c, 1, 2 * samples, 2 * c);
+            work.apply(from, (matrix.as_ptr(), c), (d_spectrum.at(at), c), c, false);
+            let z = (seen.at(at) as *const f32, 1, c, c, 2 * samples);
+            let d = (rows.as_ptr(), 2 * c);
+            work.apply(z, d, (grads.as_mut_ptr(), 2 * c), 2 * c, false);
+        },
+    );
     (0..samples).into_par_iter().for_each(|s| unsafe {
         let dx = target.at(s * points * c);
         work.synthesise(
@@ -549,10 +559,9 @@ pub(crate) fn fourier_backward(
             &mut work.local(),
         );
     });
+    let mut d_point = vec![0.0; c * c + c];
     for grads in &point_grads {
-        for (sum, g) in flat[layer.spectral()..].iter_mut().zip(grads) {
-            *sum += g;
-        }
+        d_point.iter_mut().zip(grads).for_each(|(sum, g)| *sum += g);
     }
-    (flat, dx)
+    [d_spectral, d_point, dx]
 }

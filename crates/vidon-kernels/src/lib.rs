@@ -14,6 +14,7 @@ mod isa;
 mod linear;
 mod mlp;
 mod ops;
+mod optimiser;
 mod peak;
 mod pool;
 mod rows;
@@ -25,9 +26,8 @@ pub use fourier::FourierLayer;
 pub use isa::Isa;
 pub use linear::{gram, solve_positive};
 pub use mlp::Shape;
-pub use ops::{
-    AdamStep, adam, contract, fourier_layer, fused, memory_limit, mlp, pool, set_memory_limit,
-};
+pub use ops::{contract, fourier_layer, fused, memory_limit, mlp, pool, set_memory_limit};
+pub use optimiser::{AdamStep, adam, blend, square};
 pub use peak::fma_peak;
 pub use pool::Heads;
 

@@ -187,43 +187,58 @@ impl Plan {
 
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         let target = Shared::new(packed);
-        self.layers.par_iter().for_each(|layer| {
-            let (inputs, outputs) = (layer.inputs, layer.outputs);
-            let w = &weights[layer.flat..layer.flat + inputs * outputs];
-            let part = |at: usize, count: usize| unsafe {
-                // Every layer has parts of its own.
-                std::slice::from_raw_parts_mut(target.at(at), count)
-            };
-            for (first, vectors) in panels(outputs, self.lanes, self.vectors) {
-                let width = vectors * self.lanes;
-                let used = width.min(outputs - first);
+        let part = |at: usize, count: usize| unsafe {
+            // Every panel is a part of its own.
+            std::slice::from_raw_parts_mut(target.at(at), count)
+        };
+        self.each_panel(
+            |l| l.outputs,
+            |layer, first, width| {
+                let (inputs, used) = (layer.inputs, width.min(layer.outputs - first));
                 let panel = part(layer.forward + first * inputs, inputs * width);
                 if used < width {
                     panel.fill(0.0);
                 }
-                for (j, row) in w[first * inputs..]
-                    .chunks_exact(inputs)
-                    .take(used)
-                    .enumerate()
-                {
-                    for (k, v) in row.iter().enumerate() {
-                        panel[k * width + j] = *v;
+                let rows = weights[layer.flat + first * inputs..].chunks_exact(inputs);
+                for (j, row) in rows.take(used).enumerate() {
+                    for (to, v) in panel.chunks_exact_mut(width).zip(row) {
+                        to[j] = *v;
                     }
                 }
-            }
-            for (first, vectors) in panels(inputs, self.lanes, self.vectors) {
-                let width = vectors * self.lanes;
-                let used = width.min(inputs - first);
-                let panel = part(layer.back + first * outputs, outputs * width);
-                for (n, row) in panel.chunks_exact_mut(width).enumerate() {
-                    row[..used].copy_from_slice(&w[n * inputs + first..][..used]);
-                    row[used..].fill(0.0);
+                let bias = part(layer.bias + first, width);
+                let from = layer.flat + inputs * layer.outputs + first;
+                bias[..used].copy_from_slice(&weights[from..][..used]);
+                bias[used..].fill(0.0);
+            },
+        );
+        self.each_panel(
+            |l| l.inputs,
+            |layer, first, width| {
+                let (inputs, used) = (layer.inputs, width.min(layer.inputs - first));
+                let panel = part(layer.back + first * layer.outputs, layer.outputs * width);
+                let rows = weights[layer.flat..].chunks_exact(inputs);
+                for (to, row) in panel.chunks_exact_mut(width).zip(rows) {
+                    to[..used].copy_from_slice(&row[first..][..used]);
+                    to[used..].fill(0.0);
                 }
-            }
-            let bias = part(layer.bias, outputs.next_multiple_of(self.lanes));
-            bias[..outputs].copy_from_slice(&weights[layer.flat + inputs * outputs..][..outputs]);
-            bias[outputs..].fill(0.0);
+            },
+        );
+    }
+
+    /// Calls `work` with every layer and the first column and width of each of its panels, on all cores.
+    fn each_panel(
+        &self,
+        columns: impl Fn(&Layer) -> usize,
+        work: impl Fn(&Layer, usize, usize) + Sync,
+    ) {
+        let all = self.layers.iter().flat_map(|layer| {
+            let panels = panels(columns(layer), self.lanes, self.vectors);
+            panels.map(move |(first, vectors)| (layer, first, vectors))
         });
+        let all: Vec<(&Layer, usize, usize)> = all.collect();
+        all.par_iter()
+            .with_min_len(4)
+            .for_each(|(layer, first, vectors)| work(layer, *first, vectors * self.lanes));
     }
 
     /// Where the activations below the last layer are kept.
@@ -236,21 +251,27 @@ impl Plan {
 
     /// Packed gradients to the order of the weights.
     pub fn unpack(&self, grads: &[f32], weights: &mut [f32]) {
-        for layer in &self.layers {
-            let (inputs, outputs) = (layer.inputs, layer.outputs);
-            let padded = inputs.next_multiple_of(self.rows);
-            for (first, vectors) in panels(outputs, self.lanes, self.vectors) {
-                let width = vectors * self.lanes;
-                for j in 0..width.min(outputs - first) {
-                    for k in 0..inputs {
-                        weights[layer.flat + (first + j) * inputs + k] =
-                            grads[layer.grad + first * padded + k * width + j];
+        let target = Shared::new(weights);
+        self.each_panel(
+            |l| l.outputs,
+            |layer, first, width| {
+                let (inputs, used) = (layer.inputs, width.min(layer.outputs - first));
+                let padded = inputs.next_multiple_of(self.rows);
+                let panel = &grads[layer.grad + first * padded..][..inputs * width];
+                // Every panel has rows of its own.
+                let part = |at: usize, count: usize| unsafe {
+                    std::slice::from_raw_parts_mut(target.at(layer.flat + at), count)
+                };
+                for j in 0..used {
+                    let row = part((first + j) * inputs, inputs);
+                    for (v, from) in row.iter_mut().zip(panel.chunks_exact(width)) {
+                        *v = from[j];
                     }
                 }
-            }
-            weights[layer.flat + inputs * outputs..][..outputs]
-                .copy_from_slice(&grads[layer.grad_bias..][..outputs]);
-        }
+                part(inputs * layer.outputs + first, used)
+                    .copy_from_slice(&grads[layer.grad_bias + first..][..used]);
+            },
+        );
     }
 }
 

@@ -13,10 +13,9 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use rayon::prelude::*;
 
 use crate::contract::{contract_backward, contract_forward};
-use crate::fourier::{FourierLayer, fourier_backward, fourier_forward};
+use crate::fourier::{FourierLayer, Weights, fourier_backward, fourier_forward};
 use crate::isa::Isa;
 use crate::mlp::Shape;
 use crate::pool::{Heads, Kept, pool_backward, pool_forward};
@@ -101,36 +100,18 @@ pub fn contract(
     Tensor::from_dispatch(out)
 }
 
-/// A layer of a Fourier neural operator: `[samples·n1·n2, C]` and its weights (see [`FourierLayer`]) to the same shape.
-pub fn fourier_layer(layer: FourierLayer, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
-    let out = Dispatch::fused_fourier(x.into_dispatch(), weights.into_dispatch(), layer);
+/// A layer of a Fourier neural operator: `[samples·n1·n2, C]` to the same shape, with the spectral weights `[2, modes, modes, C, C, 2]` (rows 0..modes and
+/// -modes..0; real and imaginary part), those of the points `[C, C]` and their biases.
+pub fn fourier_layer(
+    layer: FourierLayer,
+    x: Tensor<2>,
+    spectral: Tensor<1>,
+    point: Tensor<1>,
+    bias: Tensor<1>,
+) -> Tensor<2> {
+    let [spectral, point, bias] = [spectral, point, bias].map(|t| t.into_dispatch());
+    let out = Dispatch::fused_fourier(x.into_dispatch(), spectral, point, bias, layer);
     Tensor::from_dispatch(out)
-}
-
-/// Rates of a step of Adam.
-#[derive(Clone, Copy, Debug)]
-pub struct AdamStep {
-    pub rate: f32,
-    /// Decay added to the gradient (Adam) and to the step (AdamW).
-    pub l2: f32,
-    pub decoupled: f32,
-    pub betas: [f32; 2],
-    pub epsilon: f32,
-    /// 1/(1 - β^step) of both means.
-    pub unbias: [f32; 2],
-}
-
-/// A step of Adam: the new weights, and the new means of the gradient and of its square.
-pub fn adam(
-    weights: Tensor<1>,
-    gradient: Tensor<1>,
-    first: Tensor<1>,
-    second: Tensor<1>,
-    step: AdamStep,
-) -> [Tensor<1>; 3] {
-    let [w, g, m, v] = [weights, gradient, first, second].map(|t| t.into_dispatch());
-    let (w, m, v) = Dispatch::fused_adam(w, g, m, v, step);
-    [w, m, v].map(Tensor::from_dispatch)
 }
 
 /// What an operation needs besides tensors.
@@ -173,65 +154,21 @@ pub trait FusedOps: Backend {
 
     fn fused_fourier(
         x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
+        spectral: FloatTensor<Self>,
+        point: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
         layer: FourierLayer,
     ) -> FloatTensor<Self>;
 }
 
-/// Outside of differentiation.
-#[backend_extension(Flex)]
-pub trait FusedOptimiser: Backend {
-    fn fused_adam(
-        weights: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        first: FloatTensor<Self>,
-        second: FloatTensor<Self>,
-        step: AdamStep,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
-}
-
-impl FusedOptimiser for Flex {
-    fn fused_adam(
-        weights: Raw,
-        gradient: Raw,
-        first: Raw,
-        second: Raw,
-        step: AdamStep,
-    ) -> (Raw, Raw, Raw) {
-        let [w, g, m, v] = [weights, gradient, first, second].map(|t| contiguous(&t));
-        let (mut w, mut m, mut v) = (
-            numbers(&w).to_vec(),
-            numbers(&m).to_vec(),
-            numbers(&v).to_vec(),
-        );
-        let [b1, b2] = step.betas;
-        const BLOCK: usize = 1 << 14;
-        w.par_chunks_mut(BLOCK)
-            .zip(m.par_chunks_mut(BLOCK))
-            .zip(v.par_chunks_mut(BLOCK))
-            .zip(numbers(&g).par_chunks(BLOCK))
-            .for_each(|(((w, m), v), g)| {
-                for i in 0..w.len() {
-                    let g = g[i] + step.l2 * w[i];
-                    m[i] = b1 * m[i] + (1.0 - b1) * g;
-                    v[i] = b2 * v[i] + (1.0 - b2) * (g * g);
-                    let change =
-                        step.unbias[0] * m[i] / ((step.unbias[1] * v[i]).sqrt() + step.epsilon);
-                    w[i] -= step.rate * (change + step.decoupled * w[i]);
-                }
-            });
-        (flat(w), flat(m), flat(v))
-    }
-}
-
-type Raw = FloatTensor<Flex>;
+pub(crate) type Raw = FloatTensor<Flex>;
 
 /// The numbers of a tensor; a contiguous one is not copied by `to_contiguous`.
-fn contiguous(tensor: &Raw) -> Raw {
+pub(crate) fn contiguous(tensor: &Raw) -> Raw {
     tensor.to_contiguous()
 }
 
-fn numbers(tensor: &Raw) -> &[f32] {
+pub(crate) fn numbers(tensor: &Raw) -> &[f32] {
     tensor.as_slice::<f32>().expect("contiguous floats")
 }
 
@@ -240,7 +177,7 @@ fn raw(values: Vec<f32>, rows: usize) -> Raw {
     Raw::from_data(TensorData::new(values, [rows, width]))
 }
 
-fn flat(values: Vec<f32>) -> Raw {
+pub(crate) fn flat(values: Vec<f32>) -> Raw {
     let count = values.len();
     Raw::from_data(TensorData::new(values, [count]))
 }
@@ -269,35 +206,48 @@ impl FusedOps for Flex {
         raw(out, call.offsets[sets])
     }
 
-    fn fused_fourier(x: Raw, weights: Raw, layer: FourierLayer) -> Raw {
-        let (x, w) = (contiguous(&x), contiguous(&weights));
-        let (out, _) = fourier_forward(Isa::current(), &layer, numbers(&x), numbers(&w));
+    fn fused_fourier(x: Raw, spectral: Raw, point: Raw, bias: Raw, layer: FourierLayer) -> Raw {
+        let [x, spectral, point, bias] = [x, spectral, point, bias].map(|t| contiguous(&t));
+        let weights = fourier_weights(&spectral, &point, &bias);
+        let (out, _) = fourier_forward(Isa::current(), &layer, numbers(&x), weights);
         let count = out.len() / layer.channels;
         raw(out, count)
+    }
+}
+
+fn fourier_weights<'a>(spectral: &'a Raw, point: &'a Raw, bias: &'a Raw) -> Weights<'a> {
+    Weights {
+        spectral: numbers(spectral),
+        point: numbers(point),
+        bias: numbers(bias),
     }
 }
 
 #[derive(Debug)]
 struct FourierBackward;
 
-impl Backward<Flex, 2> for FourierBackward {
-    type State = (FourierLayer, Raw, Raw, Raw, Handed<crate::fourier::Kept>);
+impl Backward<Flex, 4> for FourierBackward {
+    /// The layer; what it saw and its weights; what came out.
+    type State = (FourierLayer, [Raw; 4], Raw, Handed<crate::fourier::Kept>);
 
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let (layer, x, w, out, kept) = ops.state;
+    fn backward(self, ops: Ops<Self::State, 4>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (layer, [x, spectral, point, bias], out, kept) = ops.state;
         let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
-        let (x, w) = (numbers(&x), numbers(&w));
+        let (x, w) = (numbers(&x), fourier_weights(&spectral, &point, &bias));
         let isa = Isa::current();
         let kept = take(&kept).unwrap_or_else(|| fourier_forward(isa, &layer, x, w).1);
-        let (d_weights, d_x) =
+        let [d_spectral, mut d_point, d_x] =
             fourier_backward(isa, &layer, x, w, kept, numbers(&out), numbers(&d_out));
-        let [rows, weights] = ops.parents;
+        let d_bias = d_point.split_off(layer.channels * layer.channels);
+        let [rows, spectral, point, bias] = ops.parents;
         if let Some(node) = rows {
             let count = d_x.len() / layer.channels;
             grads.register::<Flex>(node.id, raw(d_x, count));
         }
-        if let Some(node) = weights {
-            grads.register::<Flex>(node.id, flat(d_weights));
+        for (node, d) in [(spectral, d_spectral), (point, d_point), (bias, d_bias)] {
+            if let Some(node) = node {
+                grads.register::<Flex>(node.id, flat(d));
+            }
         }
     }
 }
@@ -472,12 +422,19 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
 
     fn fused_fourier(
         x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
+        spectral: FloatTensor<Self>,
+        point: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
         layer: FourierLayer,
     ) -> FloatTensor<Self> {
-        let nodes = [x.node(), weights.node()];
-        let (x, w) = (contiguous(x.primitive()), contiguous(weights.primitive()));
-        let (out, kept) = fourier_forward(Isa::current(), &layer, numbers(&x), numbers(&w));
+        let all = [&x, &spectral, &point, &bias];
+        let (nodes, parts) = (
+            all.map(|t| t.node()),
+            all.map(|t| contiguous(t.primitive())),
+        );
+        let [seen, spectral, point, bias] = &parts;
+        let weights = fourier_weights(spectral, point, bias);
+        let (out, kept) = fourier_forward(Isa::current(), &layer, numbers(seen), weights);
         let count = out.len() / layer.channels;
         let out = raw(out, count);
         match FourierBackward
@@ -485,7 +442,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             .compute_bound()
             .stateful()
         {
-            OpsKind::Tracked(prep) => prep.finish((layer, x, w, out.clone(), hand(kept)), out),
+            OpsKind::Tracked(prep) => prep.finish((layer, parts, out.clone(), hand(kept)), out),
             OpsKind::UnTracked(prep) => prep.finish(out),
         }
     }

@@ -247,7 +247,7 @@ fn any_number_of_threads_gives_the_same_bits() {
 #[test]
 fn fourier_layers_agree_and_have_the_right_gradients() {
     use crate::FourierLayer;
-    use crate::fourier::{fourier_backward, fourier_forward};
+    use crate::fourier::{Weights, fourier_backward, fourier_forward};
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for (grid, channels, modes, activation) in [
         ([7, 9], 16, 3, Activation::Gelu),
@@ -262,14 +262,36 @@ fn fourier_layers_agree_and_have_the_right_gradients() {
             activation,
         };
         let x = numbers(&mut rng, 3 * grid[0] * grid[1] * channels, 1.0);
-        let w = numbers(&mut rng, layer.numbers(), 0.2);
-        let (out, kept) = fourier_forward(Isa::Portable, &layer, &x, &w);
+        let spectral = 4 * (modes * channels).pow(2);
+        let w = numbers(&mut rng, spectral + channels * (channels + 1), 0.2);
+        fn parts(w: &[f32], spectral: usize, channels: usize) -> Weights<'_> {
+            let (spectral, rest) = w.split_at(spectral);
+            let (point, bias) = rest.split_at(channels * channels);
+            Weights {
+                spectral,
+                point,
+                bias,
+            }
+        }
+        let (out, kept) = fourier_forward(Isa::Portable, &layer, &x, parts(&w, spectral, channels));
         let g = numbers(&mut rng, out.len(), 1.0);
-        let (dw, dx) = fourier_backward(Isa::Portable, &layer, &x, &w, kept, &out, &g);
+        let back = |isa, kept, out: &[f32]| {
+            let [spectral, point, dx] = fourier_backward(
+                isa,
+                &layer,
+                &x,
+                parts(&w, spectral, channels),
+                kept,
+                out,
+                &g,
+            );
+            ([spectral, point].concat(), dx)
+        };
+        let (dw, dx) = back(Isa::Portable, kept, &out);
         for isa in available() {
-            let (found, kept) = fourier_forward(isa, &layer, &x, &w);
+            let (found, kept) = fourier_forward(isa, &layer, &x, parts(&w, spectral, channels));
             assert!(apart(&found, &wide(&out)) < 1e-5, "{isa:?}");
-            let (found_dw, found_dx) = fourier_backward(isa, &layer, &x, &w, kept, &found, &g);
+            let (found_dw, found_dx) = back(isa, kept, &found);
             assert!(
                 apart(&found_dw, &wide(&dw)) < 1e-5 && apart(&found_dx, &wide(&dx)) < 1e-5,
                 "{isa:?}"
@@ -291,7 +313,7 @@ fn fourier_layers_agree_and_have_the_right_gradients() {
                 Isa::Portable,
                 &layer,
                 &moved(&x, &along_x),
-                &moved(&w, &along_w),
+                parts(&moved(&w, &along_w), spectral, channels),
             );
             out.iter().zip(&g).map(|(o, g)| *o as f64 * *g as f64).sum()
         };

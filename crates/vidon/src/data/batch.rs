@@ -27,6 +27,19 @@ pub struct Batch {
     pub targets: Rows,
     /// What a projection of the sensors gives, a row a sample, where that is known already.
     pub fits: Option<Rows>,
+    /// What the targets are in the basis of a fixed trunk, for steps that compare coefficients.
+    pub answers: Option<Answers>,
+}
+
+/// Targets as coefficients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answers {
+    /// A row a sample.
+    pub coefs: Rows,
+    /// Root mean squares of the functions that the coefficients belong to.
+    pub roots: Arc<Vec<f32>>,
+    /// Root mean squares of every sample's targets in physical units.
+    pub norms: Vec<f32>,
 }
 
 impl Batch {
@@ -115,6 +128,7 @@ impl Batch {
             query_offsets: (!shared).then_some(offsets),
             targets,
             fits: None,
+            answers: None,
         }
     }
 }

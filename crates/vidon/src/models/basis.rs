@@ -10,7 +10,6 @@
 //! The others come in the order of |k|. With `times = L` the last axis has functions of its own, the first L Legendre polynomials, each with every
 //! function of the other axes: for outputs that live in space and time.
 
-use std::collections::HashMap;
 use std::f64::consts::PI;
 
 use burn::tensor::{Tensor, TensorData};
@@ -71,6 +70,28 @@ impl Frame {
         }
     }
 
+    /// Without time.
+    pub(crate) fn space(&self) -> Self {
+        let axes = self.lo.len() - (self.times > 0) as usize;
+        Self {
+            lo: self.lo[..axes].to_vec(),
+            hi: self.hi[..axes].to_vec(),
+            family: self.family,
+            times: 0,
+        }
+    }
+
+    /// The last axis alone, with the polynomials that it has with `times`.
+    pub(crate) fn time(&self) -> Self {
+        let last = self.lo.len() - 1;
+        Self {
+            lo: self.lo[last..].to_vec(),
+            hi: self.hi[last..].to_vec(),
+            family: Family::Legendre,
+            times: 0,
+        }
+    }
+
     /// What is wrong with it as a box of `dim` dimensions, if anything.
     pub(crate) fn fault(&self, dim: usize) -> Option<String> {
         let ends = self.lo.iter().zip(&self.hi);
@@ -107,8 +128,21 @@ pub struct Basis {
     reach: usize,
     /// Where the factors of every function are in the tables of the axes.
     places: Vec<u32>,
-    /// The function with this k, the cosine.
-    index: HashMap<Vec<i32>, usize>,
+    /// The function of every k within reach, the cosine; none where there are too many k.
+    index: Vec<u32>,
+}
+
+/// Most k that are kept an index of.
+const MOST_WAVES: usize = 1 << 20;
+
+/// Where a coefficient goes when the axes are turned: multiplied by the cosine, and for the pair of a wave turned by the angle.
+struct Move {
+    from: usize,
+    to: usize,
+    cos: f32,
+    sin: f32,
+    /// Of a cosine and its sine, with the sign of the new sine.
+    pair: Option<f32>,
 }
 
 impl Basis {
@@ -144,15 +178,32 @@ impl Basis {
             .iter()
             .flat_map(|(k, _)| k.iter().enumerate().map(place))
             .collect();
-        let cosines = waves.iter().enumerate().filter(|(_, (_, sine))| !sine);
-        let index = cosines.map(|(i, (k, _))| (k.clone(), i)).collect();
-        Self {
+        let dim = waves.first().map_or(0, |w| w.0.len());
+        let size = (2 * reach + 1).checked_pow(dim as u32);
+        let mut basis = Self {
+            index: vec![u32::MAX; size.filter(|s| *s <= MOST_WAVES).unwrap_or(0)],
             frame,
             waves,
             reach,
             places,
-            index,
+        };
+        if !basis.index.is_empty() {
+            for (i, (k, sine)) in basis.waves.iter().enumerate() {
+                if !sine {
+                    let place = basis.place(k.iter().copied());
+                    basis.index[place] = i as u32;
+                }
+            }
         }
+        basis
+    }
+
+    /// Where k is in the index.
+    fn place(&self, k: impl Iterator<Item = i32>) -> usize {
+        let side = 2 * self.reach + 1;
+        k.fold(0, |place, k| {
+            place * side + (k + self.reach as i32) as usize
+        })
     }
 
     /// Number of functions.
@@ -184,49 +235,62 @@ impl Basis {
         }
     }
 
-    /// Whether [`moved`](Self::moved) can do such motions.
-    pub(crate) fn can_move(&self, shifts: bool) -> bool {
-        self.frame.times == 0 && (!shifts || self.frame.family == Family::Periodic)
+    /// Whether [`turn`](Self::turn) can do such motions.
+    pub(crate) fn can_turn(&self, shifts: bool) -> bool {
+        let indexed = self.frame.times == 0 && !self.index.is_empty();
+        indexed && (!shifts || self.frame.family == Family::Periodic)
     }
 
-    /// The coefficients of a function after its axes were turned, from those before: g(x') = f(x).
-    pub(crate) fn moved(&self, coefs: &[f32], turns: &[Turn]) -> Vec<f32> {
-        let family = self.frame.family;
-        let mut moved = vec![0.0; coefs.len()];
-        for (i, (k, sine)) in self.waves.iter().enumerate() {
-            if *sine {
-                continue;
+    /// The coefficients of functions (one after the other) after their axes were turned, from those before: g(x') = f(x).
+    pub(crate) fn turn(&self, coefs: &mut [f32], turns: &[Turn]) {
+        let moves = self.moves(turns);
+        let mut before = vec![0.0; self.len()];
+        for own in coefs.chunks_exact_mut(self.len()) {
+            before.copy_from_slice(own);
+            for m in &moves {
+                let a = before[m.from];
+                own[m.to] = a * m.cos;
+                if let Some(sign) = m.pair {
+                    let b = before[m.from + 1];
+                    own[m.to] -= b * m.sin;
+                    own[m.to + 1] = (a * m.sin + b * m.cos) * sign;
+                }
             }
-            let mut to: Vec<i32> = turns.iter().map(|(from, ..)| k[*from]).collect();
+        }
+    }
+
+    fn moves(&self, turns: &[Turn]) -> Vec<Move> {
+        let family = self.frame.family;
+        let cosines = self.waves.iter().enumerate().filter(|(_, w)| !w.1);
+        let moved = |(from, (k, _)): (usize, &(Vec<i32>, bool))| {
+            let to = || turns.iter().map(|(axis, flip, _)| (k[*axis], *flip));
             if family != Family::Periodic {
                 let odd =
-                    |(k, turn): (&i32, &Turn)| turn.1 && (k % 2 == 1) != (family == Family::Sine);
-                let sign = to.iter().zip(turns).filter(|p| odd(*p)).count();
-                moved[self.index[&to]] = if sign % 2 == 1 { -coefs[i] } else { coefs[i] };
-                continue;
+                    |(k, flip): &(i32, bool)| *flip && (k % 2 == 1) != (family == Family::Sine);
+                let negative = to().filter(odd).count() % 2 == 1;
+                return Move {
+                    from,
+                    to: self.index[self.place(to().map(|(k, _)| k))] as usize,
+                    cos: if negative { -1.0 } else { 1.0 },
+                    sin: 0.0,
+                    pair: None,
+                };
             }
-            for (k, (_, flip, _)) in to.iter_mut().zip(turns) {
-                *k = if *flip { -*k } else { *k };
-            }
-            let shift: f64 = to.iter().zip(turns).map(|(k, t)| *k as f64 * t.2).sum();
+            let to = || to().map(|(k, flip)| if flip { -k } else { k });
+            let shift: f64 = to().zip(turns).map(|(k, t)| k as f64 * t.2).sum();
             let (sin, cos) = (2.0 * PI * shift).sin_cos();
-            let (sin, cos) = (sin as f32, cos as f32);
             // The other half-space has the same cosine and minus the sine.
-            let first = to.iter().find(|k| **k != 0).copied().unwrap_or(0);
-            if first < 0 {
-                to.iter_mut().for_each(|k| *k = -*k);
+            let sign = to().find(|k| *k != 0).unwrap_or(0).signum();
+            Move {
+                from,
+                to: self.index[self.place(to().map(|k| if sign < 0 { -k } else { k }))] as usize,
+                cos: cos as f32,
+                sin: sin as f32,
+                // The sine of a wave follows its cosine; the constant has none.
+                pair: (sign != 0).then_some(sign as f32),
             }
-            let place = self.index[&to];
-            if first == 0 {
-                moved[place] = coefs[i];
-                continue;
-            }
-            // The sine of a wave follows its cosine.
-            let (a, b) = (coefs[i], coefs[i + 1]);
-            moved[place] = a * cos - b * sin;
-            moved[place + 1] = (a * sin + b * cos) * first.signum() as f32;
-        }
-        moved
+        };
+        cosines.map(moved).collect()
     }
 
     /// Mean square of every function over the box.
@@ -492,10 +556,11 @@ mod tests {
             let n = basis.len();
             let coefs: Vec<f32> = (0..n).map(|i| ((i * 7 + 3) % 11) as f32 - 5.0).collect();
             for turns in turns {
-                if !basis.can_move(turns.iter().any(|t| t.2 > 0.0)) {
+                if !basis.can_turn(turns.iter().any(|t| t.2 > 0.0)) {
                     continue;
                 }
-                let moved = basis.moved(&coefs, turns);
+                let mut moved = coefs.clone();
+                basis.turn(&mut moved, turns);
                 for place in [[0.1, 0.7], [0.45, 0.2]] {
                     let went = [0, 1].map(|to| {
                         let (from, flip, shift) = turns[to];

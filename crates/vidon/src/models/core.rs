@@ -135,7 +135,7 @@ impl FnoCoreConfig {
             Family::Cosine | Family::Sine => self.grid - 2,
             Family::Legendre => self.grid / 2,
         };
-        let reach = Basis::new(space_of(frame), functions).reach();
+        let reach = Basis::new(frame.space(), functions).reach();
         if reach > most {
             return Some(format!(
                 "{functions} functions cannot be read off {0} × {0} points: they go up to order {reach} an axis, the grid to {most}",
@@ -197,7 +197,7 @@ impl FnoCore {
             .iter()
             .all(|f| f.family == Family::Periodic);
         let unit = unit_grid(n, torus);
-        let answer = Basis::new(space_of(trunk), p / outputs / times);
+        let answer = Basis::new(trunk.space(), p / outputs / times);
         let read = reading(&answer, &unit);
         let mut one = vec![0.0; times * answer.len()];
         for row in read.numbers.chunks(answer.len()) {
@@ -283,16 +283,6 @@ impl FnoCore {
     pub fn extent(&self) -> Extent {
         let seen = self.values + self.places.as_ref().map_or(0, |_| 2);
         self.fno.extent(seen)
-    }
-}
-
-/// The frame without time.
-fn space_of(frame: &Frame) -> Frame {
-    Frame {
-        lo: frame.lo[..2].to_vec(),
-        hi: frame.hi[..2].to_vec(),
-        family: frame.family,
-        times: 0,
     }
 }
 

@@ -209,8 +209,7 @@ impl Fno {
             };
             let [weight, bias] = pointwise.flat(params);
             let spectral = params.tensors[spectral.place()].clone();
-            let weights = Tensor::cat(vec![spectral, weight, bias], 0);
-            rows = vidon_kernels::fourier_layer(layer, rows, weights);
+            rows = vidon_kernels::fourier_layer(layer, rows, spectral, weight, bias);
         }
         rows.reshape([samples, m1, m2, width])
     }

@@ -372,6 +372,15 @@ impl Model {
         }
     }
 
+    /// The functions of a fixed trunk: a basis for each component of its answers.
+    pub(crate) fn trunk_basis(&self) -> Option<&Basis> {
+        match &self.kind {
+            Kind::Vidon(m) => m.trunk().basis(),
+            Kind::DeepOnet(m) => m.trunk().basis(),
+            Kind::Fno(_) => None,
+        }
+    }
+
     /// Whether it looks at the sensors themselves, not only at their projection.
     pub(crate) fn looks_at_sensors(&self) -> bool {
         !matches!(&self.config, ModelConfig::Vidon(c) if c.heads == 0)

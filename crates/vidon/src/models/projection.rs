@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::models::basis::{Basis, Family, Frame, Turn};
 use crate::models::inputs::{Inputs, to_vec};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
+use crate::rng::stream;
 
 /// Choices of decay and λ.
 const DECAYS: [f64; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0];
@@ -58,6 +59,13 @@ impl Projection {
             mean: plan.add("projection.mean".into(), &[outputs], Init::Fixed),
             spread: plan.add("projection.spread".into(), &[outputs], Init::Fixed),
         }
+    }
+
+    /// With numbers of its own, outside of any network.
+    pub fn alone(config: &ProjectionConfig, values: usize) -> (Self, Vec<Entry>) {
+        let mut plan = Plan::new(stream(0, "projection", 0), usize::MAX);
+        let projection = Self::new(&mut plan, config, values);
+        (projection, plan.entries)
     }
 
     /// Numbers it gives for a sample.
@@ -146,20 +154,19 @@ impl Projection {
         let same = ends
             .zip(coords)
             .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
-        same && self.basis.can_move(shifts) && !(odd && frame.family == Family::Sine)
+        same && self.basis.can_turn(shifts) && !(odd && frame.family == Family::Sine)
     }
 
     /// The coefficients of a sample, from those before its axes were turned; where values change their sign, `zeros` are what the zeros of their components
     /// look like to the network.
     pub fn move_fit(&self, fit: &mut [f32], turns: &[Turn], zeros: Option<&[f32]>) {
-        for (c, coefs) in fit.chunks_exact_mut(self.basis.len()).enumerate() {
-            let mut moved = self.basis.moved(coefs, turns);
-            if let Some(zeros) = zeros {
-                moved.iter_mut().for_each(|v| *v = -*v);
+        self.basis.turn(fit, turns);
+        if let Some(zeros) = zeros {
+            for (coefs, zero) in fit.chunks_exact_mut(self.basis.len()).zip(zeros) {
+                coefs.iter_mut().for_each(|v| *v = -*v);
                 // The first function is the constant, which the fit finds up to λ.
-                moved[0] += 2.0 * zeros[c];
+                coefs[0] += 2.0 * zero;
             }
-            coefs.copy_from_slice(&moved);
         }
     }
 
@@ -335,7 +342,6 @@ mod tests {
     use super::*;
     use crate::data::Rows;
     use crate::models::basis::Family;
-    use crate::rng::stream;
     use rand::RngExt;
     use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::files::write_file;
 use crate::models::{Entry, ModelConfig, Params, to_vec};
 use crate::tensors::{Named, TensorFile, write_tensors};
-use crate::train::optimiser::{Moments, plain};
+use crate::train::optimiser::{Moments, plain, take};
 use crate::train::recipe::DataRecipe;
 
 /// Its file in the folder of a run.
@@ -178,7 +178,11 @@ impl State {
         let means = self.mean.iter_mut().flatten();
         for ((mean, param), entry) in means.zip(&self.params.tensors).zip(entries) {
             if entry.trained {
-                *mean = mean.clone() * decay + plain(param) * (1.0 - decay);
+                let param = plain(param);
+                *mean = match vidon_kernels::fused(&param) {
+                    true => vidon_kernels::blend(take(mean), param, decay as f32),
+                    false => take(mean) * decay + param * (1.0 - decay),
+                };
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::data::{Channel, Meta, Normalisation, Rows, Sample, Source, Watch};
 use crate::error::{Error, Result};
 use crate::models::{Dims, Entry, Model};
 use crate::rng::stream;
+use crate::train::fitted::Fitted;
 use crate::train::recipe::Recipe;
 use crate::train::symmetry::Symmetries;
 
@@ -19,6 +20,8 @@ pub(crate) struct Data {
     pub normalisation: Option<Normalisation>,
     /// What the network's projection gives for every training sample, where no step sees anything else.
     pub fits: Option<Vec<Vec<f32>>>,
+    /// The training targets in the functions of the trunk, where steps compare coefficients.
+    pub fitted: Option<Fitted>,
 }
 
 impl Data {
@@ -88,6 +91,7 @@ impl Data {
             val,
             normalisation,
             fits: None,
+            fitted: None,
         })
     }
 
@@ -132,7 +136,7 @@ impl Data {
         }
         let mut seen = Vec::new();
         if let Some(scaling) = &self.normalisation
-            && model.fits_numbers()
+            && (model.fits_numbers() || train.coefficients)
         {
             seen = self.train.clone();
             for sample in &mut seen {
@@ -147,6 +151,26 @@ impl Data {
             .projection()
             .filter(|p| train.sensors.is_none() && p.moves(shifts, odd, &self.meta.sensor_coords))
             .map(|p| p.fits(&entries, samples));
+        if train.coefficients {
+            let basis = model.trunk_basis().ok_or_else(|| {
+                Error::Setting(
+                    "[train]: coefficients = true needs a fixed trunk: trunk = { kind = \"fourier\", … }"
+                        .into(),
+                )
+            })?;
+            let fitted = Fitted::new(basis, samples, &self.train)?;
+            if train.symmetries.any()
+                && !fitted
+                    .projection()
+                    .moves(shifts, odd, &self.meta.sensor_coords)
+            {
+                return Err(Error::Setting(
+                    "[train]: the functions of the trunk do not have these symmetries on the box of the sensors; set coefficients = false"
+                        .into(),
+                ));
+            }
+            self.fitted = Some(fitted);
+        }
         Ok((model, entries))
     }
 

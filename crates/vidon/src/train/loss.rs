@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
-use crate::data::{Batch, Normalisation};
+use crate::data::{Answers, Batch, Normalisation};
 use crate::error::Result;
 use crate::models::{Inputs, Model, Params, Sets, rows_tensor};
 use crate::train::recipe::Loss;
@@ -37,6 +37,10 @@ pub(crate) fn loss(
         spans = (0..width).map(|c| scaling.targets.span(c)).collect();
     }
     let inputs = Inputs::new(&batch, device, DType::F32);
+    if let Some(answers) = &batch.answers {
+        let (beta, _) = model.branch(params, &inputs)?.expect("a fixed trunk");
+        return Ok(of_coefficients(kind, beta, answers, &spans));
+    }
     let targets = rows_tensor(&batch.targets, device, DType::F32);
     let apart = model.forward(params, &inputs)? - targets;
     Ok(match kind {
@@ -60,4 +64,30 @@ pub(crate) fn loss(
             (squares.sum_dim(1) + TINY).sqrt().mean()
         }
     })
+}
+
+/// The same for coefficients: every function counts by its norm.
+fn of_coefficients(kind: Loss, beta: Tensor<2>, answers: &Answers, spans: &[f32]) -> Tensor<1> {
+    let ([samples, p], device) = (beta.dims(), beta.device());
+    let tensor = |numbers: Vec<f32>, shape: [usize; 2]| {
+        Tensor::<2>::from_data(TensorData::new(numbers, shape), &device)
+    };
+    let component = |k: usize| k * spans.len() / p;
+    let roots = answers.roots.iter().enumerate();
+    let apart = beta - rows_tensor(&answers.coefs, &device, DType::F32);
+    match kind {
+        Loss::Mse => {
+            let share = 1.0 / (spans.len() as f32).sqrt();
+            let counts = roots.map(|(_, r)| r * share).collect();
+            let apart = apart * tensor(counts, [1, p]);
+            (apart.clone() * apart).sum_dim(1).mean()
+        }
+        Loss::RelativeL2 => {
+            let counts = roots.map(|(k, r)| r * spans[component(k)]).collect();
+            let least = LEAST as f32 * spans.iter().copied().fold(0.0, f32::max);
+            let shares = answers.norms.iter().map(|n| 1.0 / n.max(least)).collect();
+            let apart = apart * tensor(counts, [1, p]) * tensor(shares, [samples, 1]);
+            ((apart.clone() * apart).sum_dim(1) + TINY).sqrt().mean()
+        }
+    }
 }

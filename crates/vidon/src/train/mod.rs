@@ -15,6 +15,7 @@ mod budget;
 mod checkpoint;
 mod data;
 mod events;
+mod fitted;
 mod loss;
 mod metrics;
 mod optimiser;
@@ -51,7 +52,8 @@ use crate::train::checkpoint::{State, Subject};
 use crate::train::data::Data;
 use crate::train::loss::loss;
 use crate::train::metrics::{Metrics, now};
-use crate::train::optimiser::{Step, clip};
+use crate::train::optimiser::Step;
+use crate::train::symmetry::Known;
 
 const RECIPE: &str = "recipe.toml";
 const LAST: &str = "last.safetensors";
@@ -282,8 +284,8 @@ impl Training {
         let most =
             |of: &dyn Fn(&Sample) -> usize| self.data.train.iter().map(of).max().unwrap_or(0);
         let batch = train.batch.min(self.data.train.len());
-        let sensors = batch * count(most(&|s| s.sensor_coords.len()), train.sensors);
-        let queries = batch * count(most(&|s| s.query_coords.len()), train.queries);
+        let sensors = batch * count(most(&|s| s.sensor_coords.len()), self.subset().sensors);
+        let queries = batch * count(most(&|s| s.query_coords.len()), self.subset().queries);
         let limit = memory_limit();
         let parts = self.model.activations(batch, sensors, queries);
         let kept = parts.iter().map(|n| 4 * n).filter(|&n| n <= limit);
@@ -421,31 +423,47 @@ impl Training {
             .iter()
             .map(|&i| &self.data.train[i])
             .collect();
-        let fits = self.data.fits.as_ref();
-        let subset = Subset {
-            // Where the fits say all, a sensor stands for the rest.
-            sensors: match fits {
-                Some(_) if !self.model.looks_at_sensors() => Some(1),
-                _ => train.sensors,
-            },
-            queries: train.queries,
-        };
         let mut rng = stream(train.seed, "step", step);
-        let mut batch = Batch::random(&samples, subset, &mut rng);
-        batch.fits = fits.map(|fits| {
+        let mut batch = Batch::random(&samples, self.subset(), &mut rng);
+        batch.fits = self.data.fits.as_ref().map(|fits| {
             let rows = order[start..end].iter().map(|&i| &fits[i][..]);
             Rows::new(fits[0].len(), rows.collect::<Vec<_>>().concat())
         });
+        let fitted = self.data.fitted.as_ref();
+        batch.answers = fitted.map(|f| f.of(&order[start..end]));
         if train.symmetries.any() {
-            let scaling = self.data.normalisation.as_ref();
-            let zeros = scaling.map_or(vec![0.0; batch.sensor_values.width()], |n| {
-                n.sensor_values.zeros()
-            });
-            let (coords, projection) = (&self.data.meta.sensor_coords, self.model.projection());
-            let symmetries = train.symmetries;
-            symmetries.apply(&mut batch, coords, projection, &zeros, &mut rng);
+            let zeros = |width: usize, of: fn(&Normalisation) -> Vec<f32>| {
+                let scaling = self.data.normalisation.as_ref();
+                scaling.map_or_else(|| vec![0.0; width], of)
+            };
+            let seen = zeros(batch.sensor_values.width(), |n| n.sensor_values.zeros());
+            let wanted = zeros(batch.targets.width(), |n| n.targets.zeros());
+            let known = Known {
+                sensors: self.model.projection().map(|p| (p, seen)),
+                answers: fitted.map(|f| (f.projection(), f.zeros(&wanted))),
+            };
+            let coords = &self.data.meta.sensor_coords;
+            train.symmetries.apply(&mut batch, coords, &known, &mut rng);
+        }
+        if let (Some(fitted), Some(answers)) = (fitted, &mut batch.answers) {
+            fitted.arrange(answers);
         }
         batch
+    }
+
+    /// What a step looks at of a sample. Where fits say all, a sensor or a query stands for the rest.
+    fn subset(&self) -> Subset {
+        let train = &self.recipe.train;
+        Subset {
+            sensors: match self.data.fits {
+                Some(_) if !self.model.looks_at_sensors() => Some(1),
+                _ => train.sensors,
+            },
+            queries: match self.data.fitted {
+                Some(_) => Some(1),
+                None => train.queries,
+            },
+        }
     }
 
     /// Writes the checkpoint, unless a number is not finite; says whether it did.
@@ -525,14 +543,12 @@ fn take_step(
     }
     let mut all = value.backward();
     let params = state.params.tensors.iter();
-    let mut gradients: Vec<_> = params.map(|p| p.grad_remove(&mut all)).collect();
-    if let Some(limit) = train.clip {
-        clip(&mut gradients, limit);
-    }
+    let gradients: Vec<_> = params.map(|p| p.grad_remove(&mut all)).collect();
     let step = Step {
         number: state.progress.step + 1,
         rate,
         decay: train.decay,
+        clip: train.clip,
     };
     let State {
         params, moments, ..

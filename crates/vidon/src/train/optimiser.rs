@@ -50,6 +50,14 @@ pub(crate) struct Step {
     pub number: u64,
     pub rate: f64,
     pub decay: f64,
+    /// The longest that all gradients together may be; longer ones are shortened.
+    pub clip: Option<f64>,
+}
+
+/// Takes a tensor out, so that whoever has it may change its numbers where they are.
+pub(crate) fn take(tensor: &mut Tensor<1>) -> Tensor<1> {
+    let nothing = Tensor::empty([0], &tensor.device());
+    std::mem::replace(tensor, nothing)
 }
 
 impl Optimiser {
@@ -68,6 +76,7 @@ impl Optimiser {
         };
         let step = AdamStep {
             rate: step.rate as f32,
+            scale: step.clip.map_or(1.0, |limit| shortening(&gradients, limit)) as f32,
             l2: l2 as f32,
             decoupled: decoupled as f32,
             betas: [BETA1 as f32, BETA2 as f32],
@@ -78,8 +87,8 @@ impl Optimiser {
             let Some(gradient) = gradient else {
                 continue;
             };
-            let weight = plain(&params.tensors[k]);
-            let (first, second) = (moments.first[k].clone(), moments.second[k].clone());
+            let weight = take(&mut params.tensors[k]).detach().without_autodiff();
+            let (first, second) = (take(&mut moments.first[k]), take(&mut moments.second[k]));
             let moved = match vidon_kernels::fused(&weight) {
                 true => vidon_kernels::adam(weight, gradient, first, second, step),
                 false => composed(weight, gradient, first, second, step),
@@ -100,7 +109,7 @@ fn composed(
     step: AdamStep,
 ) -> [Tensor<1>; 3] {
     let [b1, b2] = step.betas;
-    let gradient = gradient + weight.clone() * step.l2;
+    let gradient = gradient * step.scale + weight.clone() * step.l2;
     let first = first * b1 + gradient.clone() * (1.0 - b1);
     let second = second * b2 + gradient.clone() * gradient * (1.0 - b2);
     let spread = (second.clone() * step.unbias[1]).sqrt() + step.epsilon;
@@ -108,15 +117,17 @@ fn composed(
     [weight - change * step.rate, first, second]
 }
 
-/// Scales all gradients so that their joint norm is at most `limit`.
-pub(crate) fn clip(gradients: &mut [Option<Tensor<1>>], limit: f64) {
-    let square = |g: &Tensor<1>| to_vec((g.clone() * g.clone()).sum())[0] as f64;
+/// What all gradients are to be multiplied by, so that their joint norm is at most `limit`.
+fn shortening(gradients: &[Option<Tensor<1>>], limit: f64) -> f64 {
+    let square = |g: &Tensor<1>| {
+        let sum = match vidon_kernels::fused(g) {
+            true => vidon_kernels::square(g.clone()),
+            false => (g.clone() * g.clone()).sum(),
+        };
+        to_vec(sum)[0] as f64
+    };
     let norm = gradients.iter().flatten().map(square).sum::<f64>().sqrt();
-    if norm > limit {
-        for gradient in gradients.iter_mut().flatten() {
-            *gradient = gradient.clone() * (limit / norm);
-        }
-    }
+    (limit / norm).min(1.0)
 }
 
 #[cfg(test)]
@@ -151,6 +162,7 @@ mod tests {
                     number,
                     rate: 0.01,
                     decay: 0.1,
+                    clip: None,
                 };
                 let gradient = tensor(&[g[0] as f32, g[1] as f32]);
                 kind.update(&mut params, &mut moments, vec![Some(gradient)], &step);
@@ -188,6 +200,7 @@ mod tests {
     fn fused_and_composed_steps_are_the_same() {
         let step = AdamStep {
             rate: 0.1,
+            scale: 0.7,
             l2: 0.01,
             decoupled: 0.02,
             betas: [0.9, 0.999],
@@ -208,11 +221,8 @@ mod tests {
 
     #[test]
     fn long_gradients_are_cut() {
-        let mut gradients = vec![Some(tensor(&[3.0])), None, Some(tensor(&[4.0]))];
-        clip(&mut gradients, 10.0);
-        assert_eq!(to_vec(gradients[0].clone().unwrap()), [3.0]);
-        clip(&mut gradients, 1.0);
-        let lengths = [0, 2].map(|k: usize| to_vec(gradients[k].clone().unwrap())[0]);
-        assert!((lengths[0] - 0.6).abs() < 1e-6 && (lengths[1] - 0.8).abs() < 1e-6);
+        let gradients = [Some(tensor(&[3.0])), None, Some(tensor(&[4.0]))];
+        assert_eq!(shortening(&gradients, 10.0), 1.0);
+        assert!((shortening(&gradients, 1.0) - 0.2).abs() < 1e-6);
     }
 }

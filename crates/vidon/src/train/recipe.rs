@@ -101,6 +101,8 @@ pub struct TrainRecipe {
     /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
     pub sensors: Option<usize>,
     pub queries: Option<usize>,
+    /// Fit the targets once in the functions of a fixed trunk and compare coefficients with coefficients, in place of values at queries.
+    pub coefficients: bool,
     /// Symmetries of the problem, one drawn for each sample in every step.
     pub symmetries: Symmetries,
     pub loss: Loss,
@@ -139,6 +141,7 @@ impl Default for TrainRecipe {
             batch: 50,
             sensors: None,
             queries: None,
+            coefficients: false,
             symmetries: Symmetries::default(),
             loss: Loss::Mse,
             optimiser: Optimiser::Adam,
@@ -265,6 +268,9 @@ impl TrainRecipe {
                 }
                 _ => {}
             }
+        }
+        if self.coefficients && self.queries.is_some() {
+            return Some("coefficients = true uses all targets at once; leave out queries".into());
         }
         if self.log_values && self.symmetries.odd {
             return Some(

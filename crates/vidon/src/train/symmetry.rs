@@ -19,6 +19,13 @@ pub struct Symmetries {
     pub odd: bool,
 }
 
+/// What is known of a batch as coefficients, and what the zeros of their components look like to the network.
+#[derive(Default)]
+pub(crate) struct Known<'a> {
+    pub sensors: Option<(&'a Projection, Vec<f32>)>,
+    pub answers: Option<(&'a Projection, Vec<f32>)>,
+}
+
 /// One symmetry, in coordinates scaled to [0, 1].
 struct Motion {
     axes: Vec<Turn>,
@@ -56,15 +63,8 @@ impl Symmetries {
         }
     }
 
-    /// Moves every sample of the batch, and what is known of its sensors, by a symmetry of its own.
-    pub(crate) fn apply(
-        self,
-        batch: &mut Batch,
-        coords: &[Channel],
-        projection: Option<&Projection>,
-        zeros: &[f32],
-        rng: &mut Rng,
-    ) {
+    /// Moves every sample of the batch, and what is known of its sensors and answers, by a symmetry of its own.
+    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], known: &Known, rng: &mut Rng) {
         let dim = coords.len();
         let ends: Vec<[f64; 2]> = coords
             .iter()
@@ -88,10 +88,16 @@ impl Symmetries {
                 }
             }
             let negative = self.odd && motion.mirrored;
-            if let (Some(fits), Some(projection)) = (&mut batch.fits, projection) {
-                let width = fits.width();
-                let own = &mut fits.data_mut()[sample * width..(sample + 1) * width];
-                projection.move_fit(own, &motion.axes, negative.then_some(zeros));
+            let coefs = [
+                (batch.fits.as_mut(), &known.sensors),
+                (batch.answers.as_mut().map(|a| &mut a.coefs), &known.answers),
+            ];
+            for (rows, known) in coefs {
+                if let (Some(rows), Some((projection, zeros))) = (rows, known) {
+                    let width = rows.width();
+                    let own = &mut rows.data_mut()[sample * width..(sample + 1) * width];
+                    projection.move_fit(own, &motion.axes, negative.then_some(zeros));
+                }
             }
             if negative {
                 negate(&mut batch.sensor_values, sensors);
@@ -161,7 +167,12 @@ mod tests {
             ..Symmetries::default()
         };
         let mut batch = Batch::new(&[&sample, &sample, &sample, &sample]);
-        symmetries.apply(&mut batch, &coords, None, &[], &mut stream(1, "test", 0));
+        symmetries.apply(
+            &mut batch,
+            &coords,
+            &Known::default(),
+            &mut stream(1, "test", 0),
+        );
         assert_eq!(batch.query_offsets, Some(vec![0, 20, 40, 60, 80]));
         for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
             assert!((even(p) - v).abs() < 1e-5);
@@ -196,7 +207,12 @@ mod tests {
             odd: true,
             ..Symmetries::default()
         };
-        odd.apply(&mut batch, &coords, None, &[], &mut stream(2, "test", 0));
+        odd.apply(
+            &mut batch,
+            &coords,
+            &Known::default(),
+            &mut stream(2, "test", 0),
+        );
         for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
             assert!((wave(p) - v).abs() < 1e-5);
         }
@@ -207,7 +223,12 @@ mod tests {
             shifts: true,
             ..Symmetries::default()
         };
-        shifts.apply(&mut batch, &coords, None, &[], &mut stream(3, "test", 0));
+        shifts.apply(
+            &mut batch,
+            &coords,
+            &Known::default(),
+            &mut stream(3, "test", 0),
+        );
         assert!(
             batch
                 .sensor_coords
@@ -281,7 +302,11 @@ mod tests {
                 let mut batch = Batch::new(&[&sample]);
                 batch.fits = Some(Rows::new(fit.len(), fit.clone()));
                 let rng = &mut stream(seed, "motion", 0);
-                symmetries.apply(&mut batch, &coords, Some(projection), &[0.0], rng);
+                let known = Known {
+                    sensors: Some((projection, vec![0.0])),
+                    answers: None,
+                };
+                symmetries.apply(&mut batch, &coords, &known, rng);
                 let moved = Sample {
                     sensor_coords: batch.sensor_coords.clone(),
                     sensor_values: batch.sensor_values.clone(),
