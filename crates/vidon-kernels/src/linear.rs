@@ -1,7 +1,7 @@
 //! Small symmetric systems in single precision: `AᵀA`, and solving with it.
 
-use crate::fourier::{Product, product};
 use crate::isa::{Isa, dispatch};
+use crate::product::{Product, product};
 use crate::simd::Simd;
 
 /// Columns of a block of the Gram matrix.

@@ -12,8 +12,9 @@ use vidon::Result;
 use vidon::data::{Batch, Channel, DatasetWriter, Meta, Rows, Sample};
 use vidon::domain::{BoxDomain, product};
 use vidon::models::{
-    DeepOnetConfig, Dims, Encoding, Family, FnoConfig, Frame, Inputs, Model, ModelConfig, Params,
-    Positional, TrunkConfig, VidonConfig, Weights, to_vec,
+    Activation, CoreConfig, DeepOnetConfig, Dims, Encoding, Family, FnoConfig, FnoCoreConfig,
+    Frame, Inputs, Model, ModelConfig, Params, Positional, ProjectionConfig, TrunkConfig,
+    VidonConfig, Weights, to_vec,
 };
 use vidon::rng::{Rng, stream};
 
@@ -40,24 +41,48 @@ fn main() -> Result<()> {
             ..random(&mut rng, points.len(), points.len(), 2)
         })
         .collect();
-    let frame = |dim: usize, periodic: bool| Frame {
+    let frame = |dim: usize, family: Family, times: usize| Frame {
         lo: vec![-1.0; dim],
         hi: vec![1.0; dim],
-        family: if periodic {
-            Family::Periodic
-        } else {
-            Family::Cosine
+        family,
+        times,
+    };
+    let projected = |family: Family, times: usize| VidonConfig {
+        heads: 0,
+        projection: Some(ProjectionConfig {
+            frame: frame(2, family, 0),
+            functions: 20,
+        }),
+        trunk: TrunkConfig::Fourier {
+            frame: frame(2 + (times > 0) as usize, family, times),
         },
-        times: 0,
+        p: 2 * 15 * times.max(1),
+        ..VidonConfig::default()
+    };
+    let projection = VidonConfig {
+        combine_hidden: vec![40, 40],
+        combine_activation: Activation::Gelu,
+        skip: true,
+        ..projected(Family::Legendre, 3)
+    };
+    let core = VidonConfig {
+        core: CoreConfig::Fno(Box::new(FnoCoreConfig {
+            grid: 16,
+            width: 16,
+            modes: 5,
+            padding: 0.25,
+            ..FnoCoreConfig::default()
+        })),
+        ..projected(Family::Cosine, 0)
     };
     let fourier = VidonConfig {
         encoding: Encoding::Product,
         positional: Positional::Fourier {
-            frame: frame(2, true),
+            frame: frame(2, Family::Periodic, 0),
             functions: 25,
         },
         trunk: TrunkConfig::Fourier {
-            frame: frame(3, false),
+            frame: frame(3, Family::Cosine, 0),
         },
         ..VidonConfig::default()
     };
@@ -88,6 +113,22 @@ fn main() -> Result<()> {
         ModelConfig::Vidon(fourier),
         &space_time,
         &ragged,
+    )?;
+    write(
+        "vidon_projection",
+        ModelConfig::Vidon(projection),
+        &space_time,
+        &ragged,
+    )?;
+    let in_space: Vec<Sample> = [30, 60, 200]
+        .iter()
+        .map(|&m| random(&mut rng, m, 30, 2))
+        .collect();
+    write(
+        "vidon_core",
+        ModelConfig::Vidon(core),
+        &meta(&["x", "y"]),
+        &in_space,
     )?;
     write(
         "deeponet",

@@ -168,3 +168,151 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
         ..sample.clone()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Batch, Channel};
+    use crate::models::Family;
+    use crate::rng::stream;
+    use crate::train::symmetry::{Known, Symmetries};
+    use rand::RngExt;
+
+    /// A sample whose two targets are functions of the basis, at random places (and all times), with their coefficients.
+    fn sample(basis: &Basis, seed: u64) -> (Sample, Vec<f32>) {
+        let mut rng = stream(seed, "fitted", 0);
+        let times = match basis.frame().times {
+            0 => vec![],
+            _ => vec![0.0, 0.1, 0.3, 0.4, 0.8, 1.0],
+        };
+        let mut points: Vec<Vec<f32>> =
+            (0..400).map(|_| vec![rng.random(), rng.random()]).collect();
+        if !times.is_empty() {
+            let timed = |p: &Vec<f32>| times.iter().map(|t| [&p[..], &[*t]].concat()).collect();
+            points = points.iter().flat_map(|p| -> Vec<_> { timed(p) }).collect();
+        }
+        let width = points[0].len();
+        let points = Rows::new(width, points.concat());
+        let n = basis.len();
+        let coefs: Vec<f32> = (0..2 * n).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let values = basis.evaluate(points.data(), n);
+        let value = |row: &[f32], c: usize| -> f32 {
+            row.iter().zip(&coefs[c * n..]).map(|(f, c)| f * c).sum()
+        };
+        let targets = values
+            .chunks(n)
+            .flat_map(|row| [value(row, 0), value(row, 1)]);
+        let sample = Sample {
+            name: None,
+            sensor_coords: Rows::new(2, vec![0.2, 0.7]),
+            sensor_values: Rows::new(1, vec![1.0]),
+            targets: Rows::new(2, targets.collect()),
+            query_coords: Arc::new(points),
+        };
+        (sample, coefs)
+    }
+
+    fn bases() -> [Basis; 4] {
+        [
+            (Family::Periodic, 0, 25),
+            (Family::Cosine, 0, 13),
+            (Family::Legendre, 3, 30),
+            (Family::Sine, 2, 20),
+        ]
+        .map(|(family, times, count)| {
+            let dim = if times > 0 { 3 } else { 2 };
+            let frame = Frame {
+                lo: vec![0.0; dim],
+                hi: vec![1.0; dim],
+                family,
+                times,
+            };
+            Basis::new(frame, count)
+        })
+    }
+
+    #[test]
+    fn functions_of_the_trunk_are_found_again() {
+        for basis in bases() {
+            let made: Vec<(Sample, Vec<f32>)> = (0..4).map(|i| sample(&basis, i)).collect();
+            let samples: Vec<Sample> = made.iter().map(|m| m.0.clone()).collect();
+            let fitted = Fitted::new(&basis, &samples, &samples).unwrap();
+            let mut answers = fitted.of(&[2, 0]);
+            fitted.arrange(&mut answers);
+            for (row, i) in answers.coefs.iter().zip([2, 0]) {
+                assert_eq!(row.len(), 2 * basis.len());
+                for (found, wanted) in row.iter().zip(&made[i].1) {
+                    assert!((found - wanted).abs() < 1e-2, "{found} {wanted}");
+                }
+            }
+        }
+    }
+
+    /// Moved answers are the functions that have the moved targets at the moved queries.
+    #[test]
+    fn answers_move_with_the_queries() {
+        let range = Some([0.0, 1.0]);
+        let coords = ["x", "y"].map(|n| Channel {
+            range,
+            ..Channel::named(n)
+        });
+        for basis in bases() {
+            let family = basis.frame().family;
+            let symmetries = Symmetries {
+                flips: true,
+                swaps: true,
+                shifts: family == Family::Periodic,
+                odd: family != Family::Sine,
+            };
+            // Whole shells, so that no function is moved out of the trunk.
+            let times = basis.frame().times.max(1);
+            let whole = Basis::whole(basis.frame().space(), basis.len() / times);
+            let basis = Basis::new(basis.frame().clone(), whole.len() * times);
+            let samples: Vec<Sample> = (0..4).map(|i| sample(&basis, i).0).collect();
+            let fitted = Fitted::new(&basis, &samples, &samples).unwrap();
+            for seed in 0..4 {
+                let picked = [1, 3];
+                let refs: Vec<&Sample> = picked.iter().map(|&i| &samples[i]).collect();
+                let mut batch = Batch::new(&refs);
+                batch.answers = Some(fitted.of(&picked));
+                let known = Known {
+                    sensors: None,
+                    answers: Some((fitted.projection(), fitted.zeros(&[0.0; 2]))),
+                };
+                let rng = &mut stream(seed, "motion", 0);
+                symmetries.apply(&mut batch, &coords, &known, rng);
+                let mut answers = batch.answers.take().unwrap();
+                fitted.arrange(&mut answers);
+                let n = basis.len();
+                let values = basis.evaluate(batch.query_coords.data(), n);
+                let offsets = batch.query_offsets.unwrap();
+                for (s, w) in offsets.windows(2).enumerate() {
+                    for i in w[0]..w[1] {
+                        for (c, wanted) in batch.targets.row(i).iter().enumerate() {
+                            let coefs = &answers.coefs.row(s)[c * n..];
+                            let row = &values[i * n..(i + 1) * n];
+                            let found: f32 = row.iter().zip(coefs).map(|(f, c)| f * c).sum();
+                            assert!(
+                                (found - wanted).abs() < 5e-2,
+                                "{family:?} {seed}: {found} {wanted}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn targets_that_are_not_at_all_times_are_refused() {
+        let basis = &bases()[2];
+        let (mut sample, _) = sample(basis, 0);
+        let all: Vec<usize> = (1..sample.targets.len()).collect();
+        sample.targets = sample.targets.select(&all);
+        sample.query_coords = Arc::new(sample.query_coords.select(&all));
+        let samples = [sample];
+        let error = Fitted::new(basis, &samples, &samples).err().unwrap();
+        let words = error.to_string();
+        assert!(words.contains("at the same places at all times"), "{words}");
+    }
+}
