@@ -164,7 +164,7 @@ def fno_on_grid(config, w, seen, n1, n2):
 
 
 if __name__ == "__main__":
-    for name in ["vidon", "vidon_fourier", "vidon_projection", "vidon_core", "deeponet", "fno"]:
+    for name in ["vidon", "vidon_fourier", "vidon_projection", "vidon_core", "vidon_torus", "deeponet", "fno"]:
         path = Path(sys.argv[1]) / name
         with safe_open(f"{path}.safetensors", "numpy") as file:
             config = json.loads(file.metadata()["vidon"])["model"]

@@ -4,7 +4,7 @@
 //!
 //!   Σ_j x_j cos(kj) = Σ_{j ≤ n/2} (x_j + x_{-j}) cos(kj),   Σ_j x_j sin(kj) = Σ_{0 < j < n/2} (x_j - x_{-j}) sin(kj),
 //!
-//! and ±k share their sums: with z = x + iy,   ẑ_{±k} = Σ x cos ± Σ y sin + i (Σ y cos ∓ Σ x sin).   The way back is the transpose.
+//! (x_0 and x_{n/2}, their own mirror images, count once), and ±k share their sums: with z = x + iy,   ẑ_{±k} = Σ x cos ± Σ y sin + i (Σ y cos ∓ Σ x sin).   The way back is the transpose.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -69,7 +69,7 @@ pub(crate) fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
 }
 
 impl Folded {
-    /// `weight` of every frequency; that of the sines with `sign`.
+    /// Cosines and sines of these frequencies, times the `weight` of the frequency; the sines also times `sign`.
     fn new(
         n: usize,
         [cosines, sines]: [Range<usize>; 2],
@@ -128,7 +128,7 @@ unsafe fn fold_generic<S: Simd>(
         for j in 1..n.div_ceil(2) {
             let (a, b) = (x.add(j * line), x.add((n - j) * line));
             let (sum, difference) = (even.add(j * width), odd.add((j - 1) * width));
-            both_generic::<S>(width, a, b, sum, difference);
+            sum_and_difference_generic::<S>(width, a, b, sum, difference);
         }
         if n.is_multiple_of(2) {
             let middle = even.add(n / 2 * width);
@@ -179,7 +179,7 @@ dispatch!(unsafe fn unfold = unfold_generic(n: usize, width: usize, even: *const
 
 /// `sum = a + b` and `difference = a - b`
 #[inline(always)]
-unsafe fn both_generic<S: Simd>(
+unsafe fn sum_and_difference_generic<S: Simd>(
     width: usize,
     a: *const f32,
     b: *const f32,
@@ -194,10 +194,10 @@ unsafe fn both_generic<S: Simd>(
         }
     }
 }
-dispatch!(unsafe fn both = both_generic(width: usize, a: *const f32, b: *const f32, sum: *mut f32, difference: *mut f32));
+dispatch!(unsafe fn sum_and_difference = sum_and_difference_generic(width: usize, a: *const f32, b: *const f32, sum: *mut f32, difference: *mut f32));
 
 /// What the transform of one sample needs.
-pub(crate) struct Local {
+pub(crate) struct Scratch {
     /// A row of the grid, folded.
     even: Buffer,
     odd: Buffer,
@@ -231,9 +231,9 @@ impl Dft {
         2 * self.modes * self.channels
     }
 
-    pub fn local(&self) -> Local {
+    pub fn scratch(&self) -> Scratch {
         let (c, line) = (self.channels, self.line());
-        Local {
+        Scratch {
             even: Buffer::take(self.columns.even() * c),
             odd: Buffer::take(self.columns.odd() * c),
             half: Buffer::take(self.grid[0] * line),
@@ -269,24 +269,24 @@ impl Dft {
         columns: &Folded,
         x: *const f32,
         place: impl Fn(usize, usize) -> *mut f32,
-        local: &mut Local,
+        scratch: &mut Scratch,
     ) {
         let ([n1, n2], m, c, line) = (self.grid, self.modes, self.channels, self.line());
         unsafe {
             for i in 0..n1 {
-                let (even, odd) = (local.even.ptr(), local.odd.ptr());
+                let (even, odd) = (scratch.even.ptr(), scratch.odd.ptr());
                 fold(self.isa, n2, c, x.add(i * n2 * c), c, even, odd);
-                let half = local.half.ptr().add(i * line);
+                let half = scratch.half.ptr().add(i * line);
                 self.apply(&columns.cos, even, half, c);
                 self.apply(&columns.sin, odd, half.add(m * c), c);
             }
-            let (even, odd) = (local.half_even.ptr(), local.half_odd.ptr());
-            fold(self.isa, n1, line, local.half.ptr(), line, even, odd);
-            let (cosines, sines) = (local.cosines.ptr(), local.sines.ptr());
+            let (even, odd) = (scratch.half_even.ptr(), scratch.half_odd.ptr());
+            fold(self.isa, n1, line, scratch.half.ptr(), line, even, odd);
+            let (cosines, sines) = (scratch.cosines.ptr(), scratch.sines.ptr());
             self.apply(&self.rows.cos, even, cosines, line);
             self.apply(&self.rows.sin, odd, sines, line);
             // What has no mirror image is put where nothing is read.
-            let nowhere = local.even.ptr();
+            let nowhere = scratch.even.ptr();
             for k in 0..m {
                 let (re, im) = (k * c, (m + k) * c);
                 let zero = place(0, k);
@@ -299,8 +299,8 @@ impl Dft {
                         true => (place(f, k), place(f, k).add(c)),
                         false => (nowhere, nowhere),
                     };
-                    both(self.isa, c, cos.add(re), sin.add(im), positive, negative);
-                    both(
+                    sum_and_difference(self.isa, c, cos.add(re), sin.add(im), positive, negative);
+                    sum_and_difference(
                         self.isa,
                         c,
                         cos.add(im),
@@ -320,11 +320,11 @@ impl Dft {
         place: impl Fn(usize, usize) -> *const f32,
         out: *mut f32,
         add: bool,
-        local: &mut Local,
+        scratch: &mut Scratch,
     ) {
         let ([n1, n2], m, c, line) = (self.grid, self.modes, self.channels, self.line());
         unsafe {
-            let (cosines, sines) = (local.cosines.ptr(), local.sines.ptr());
+            let (cosines, sines) = (scratch.cosines.ptr(), scratch.sines.ptr());
             for k in 0..m {
                 let (re, im) = (k * c, (m + k) * c);
                 let zero = place(0, k);
@@ -335,9 +335,16 @@ impl Dft {
                     let negative = place(2 * m - f, k);
                     if f < m {
                         let positive = place(f, k);
-                        both(self.isa, c, positive, negative, cos.add(re), sin.add(im));
+                        sum_and_difference(
+                            self.isa,
+                            c,
+                            positive,
+                            negative,
+                            cos.add(re),
+                            sin.add(im),
+                        );
                         let (a, b) = (negative.add(c), positive.add(c));
-                        both(self.isa, c, a, b, cos.add(im), sin.add(re));
+                        sum_and_difference(self.isa, c, a, b, cos.add(im), sin.add(re));
                     } else {
                         cos.add(re).copy_from_nonoverlapping(negative, c);
                         cos.add(im).copy_from_nonoverlapping(negative.add(c), c);
@@ -348,13 +355,22 @@ impl Dft {
                     }
                 }
             }
-            let (even, odd) = (local.half_even.ptr(), local.half_odd.ptr());
+            let (even, odd) = (scratch.half_even.ptr(), scratch.half_odd.ptr());
             self.apply(&self.rows.cos_back, cosines, even, line);
             self.apply(&self.rows.sin_back, sines, odd, line);
-            unfold(self.isa, n1, line, even, odd, local.half.ptr(), line, false);
+            unfold(
+                self.isa,
+                n1,
+                line,
+                even,
+                odd,
+                scratch.half.ptr(),
+                line,
+                false,
+            );
             for i in 0..n1 {
-                let half = local.half.ptr().add(i * line);
-                let (even, odd) = (local.even.ptr(), local.odd.ptr());
+                let half = scratch.half.ptr().add(i * line);
+                let (even, odd) = (scratch.even.ptr(), scratch.odd.ptr());
                 self.apply(&columns.cos_back, half, even, c);
                 self.apply(&columns.sin_back, half.add(m * c), odd, c);
                 unfold(self.isa, n2, c, even, odd, out.add(i * n2 * c), c, add);

@@ -10,7 +10,7 @@
 //!
 //!   x(A|B) = (xA|xB),   y(A|B) = (yA|yB),   zR = xA - yB + i(xB + yA),
 //!
-//! and backward, with d = e + if coming in and the rows (e|f), (f|-e):   dz = both (A|B)ᵀ,   d(A|B) = xᵀ(e|f) + yᵀ(f|-e).
+//! and backward, with e + if coming in:   dx = (e|f)(A|B)ᵀ,   dy = (f|-e)(A|B)ᵀ,   d(A|B) = xᵀ(e|f) + yᵀ(f|-e).
 
 use rayon::prelude::*;
 
@@ -33,6 +33,25 @@ pub struct FourierLayer {
 }
 
 impl FourierLayer {
+    fn check(&self, x: &[f32], weights: &Weights) {
+        let (c, waves) = (self.channels, self.waves());
+        assert!(c.is_multiple_of(16), "channels come in sixteens");
+        assert!(
+            2 * self.modes <= self.grid[0].min(self.grid[1]),
+            "fewer modes than the grid has"
+        );
+        assert_eq!(x.len(), self.samples * self.points() * c);
+        let Weights {
+            spectral,
+            point,
+            bias,
+        } = weights;
+        assert_eq!(
+            [spectral.len(), point.len(), bias.len()],
+            [2 * waves * c * c, c * c, c]
+        );
+    }
+
     fn points(&self) -> usize {
         self.grid[0] * self.grid[1]
     }
@@ -151,16 +170,17 @@ pub(crate) fn fourier_forward(
     x: &[f32],
     weights: Weights,
 ) -> (Vec<f32>, Kept) {
+    layer.check(x, &weights);
     let dft = Dft::new(isa, layer.grid, layer.modes, layer.channels);
     let (c, n2, points, samples) = (layer.channels, layer.grid[1], layer.points(), layer.samples);
     let numbers = layer.waves() * samples * 2 * c;
     let (mut spectrum, mut product) = (Buffer::take(numbers), Buffer::take(numbers));
     let (seen, made) = (Shared::new(&mut spectrum), Shared::new(&mut product));
     (0..samples).into_par_iter().for_each_init(
-        || dft.local(),
-        |local, s| unsafe {
+        || dft.scratch(),
+        |scratch, s| unsafe {
             let place = |row, column| seen.at(layer.place(row, column, s));
-            dft.analyse(&dft.columns, x[s * points * c..].as_ptr(), place, local);
+            dft.analyse(&dft.columns, x[s * points * c..].as_ptr(), place, scratch);
         },
     );
     // What a frequency has: its spectra, and its matrix.
@@ -183,8 +203,8 @@ pub(crate) fn fourier_forward(
     let target = Shared::new(&mut out);
     let kept = inputs.as_mut().map(|i| Shared::new(i));
     (0..samples).into_par_iter().for_each_init(
-        || dft.local(),
-        |local, s| {
+        || dft.scratch(),
+        |scratch, s| {
             let at = s * points * c;
             unsafe {
                 let z = kept.unwrap_or(target).at(at);
@@ -193,7 +213,7 @@ pub(crate) fn fourier_forward(
                         .copy_from_nonoverlapping(weights.bias.as_ptr(), c);
                 }
                 let from = |row, column| made.at(layer.place(row, column, s)) as *const f32;
-                dft.synthesise(&dft.scaled, from, z, true, local);
+                dft.synthesise(&dft.scaled, from, z, true, scratch);
                 // A grid row at a time, while it is in the cache.
                 for i in 0..layer.grid[0] {
                     let (x, z) = (x[at + i * n2 * c..].as_ptr(), z.add(i * n2 * c));
@@ -234,8 +254,8 @@ pub(crate) fn fourier_backward(
     let point_grads: Vec<Vec<f32>> = (0..samples)
         .into_par_iter()
         .map_init(
-            || dft.local(),
-            |local, s| {
+            || dft.scratch(),
+            |scratch, s| {
                 let at = s * points * c;
                 let mut grads = vec![0.0; c * c + c];
                 unsafe {
@@ -272,7 +292,7 @@ pub(crate) fn fourier_backward(
                         }
                     }
                     let place = |row, column| d_product.at(layer.place(row, column, s));
-                    dft.analyse(&dft.scaled, dz, place, local);
+                    dft.analyse(&dft.scaled, dz, place, scratch);
                     apply(
                         isa,
                         (dz, c, 1, points, c),
@@ -311,10 +331,10 @@ pub(crate) fn fourier_backward(
         },
     );
     (0..samples).into_par_iter().for_each_init(
-        || dft.local(),
-        |local, s| unsafe {
+        || dft.scratch(),
+        |scratch, s| unsafe {
             let from = |row, column| d_spectrum.at(layer.place(row, column, s)) as *const f32;
-            dft.synthesise(&dft.columns, from, target.at(s * points * c), true, local);
+            dft.synthesise(&dft.columns, from, target.at(s * points * c), true, scratch);
         },
     );
     let mut d_point = vec![0.0; c * c + c];

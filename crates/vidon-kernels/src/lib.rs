@@ -29,7 +29,7 @@ pub use isa::Isa;
 pub use linear::{gram, solve_positive};
 pub use mlp::Shape;
 pub use ops::{contract, fourier_layer, fused, memory_limit, mlp, pool, set_memory_limit};
-pub use optimiser::{AdamStep, adam, blend, square};
+pub use optimiser::{AdamStep, adam, blend, sum_of_squares};
 pub use peak::fma_peak;
 pub use pool::Heads;
 

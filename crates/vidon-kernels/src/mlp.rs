@@ -186,6 +186,7 @@ impl Plan {
     }
 
     pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        assert!(weights.len() >= self.flat && packed.len() >= self.packed);
         let target = Shared::new(packed);
         let part = |at: usize, count: usize| unsafe {
             // Every panel is a part of its own.
@@ -251,6 +252,7 @@ impl Plan {
 
     /// Packed gradients to the order of the weights.
     pub fn unpack(&self, grads: &[f32], weights: &mut [f32]) {
+        assert!(grads.len() >= self.grads && weights.len() >= self.flat);
         let target = Shared::new(weights);
         self.each_panel(
             |l| l.outputs,

@@ -39,8 +39,8 @@ pub fn adam(
 }
 
 /// The sum of the squares.
-pub fn square(x: Tensor<1>) -> Tensor<1> {
-    Tensor::from_dispatch(Dispatch::fused_square(x.into_dispatch()))
+pub fn sum_of_squares(x: Tensor<1>) -> Tensor<1> {
+    Tensor::from_dispatch(Dispatch::fused_sum_of_squares(x.into_dispatch()))
 }
 
 /// `decay·mean + (1 - decay)·x`
@@ -59,7 +59,7 @@ pub trait FusedOptimiser: Backend {
         step: AdamStep,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
-    fn fused_square(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn fused_sum_of_squares(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
     fn fused_blend(mean: FloatTensor<Self>, x: FloatTensor<Self>, decay: f32) -> FloatTensor<Self>;
 }
@@ -99,7 +99,7 @@ impl FusedOptimiser for Flex {
         (weights, first, second)
     }
 
-    fn fused_square(x: Raw) -> Raw {
+    fn fused_sum_of_squares(x: Raw) -> Raw {
         let x = contiguous(&x);
         let sum_of = |block: &[f32]| -> f64 {
             // Several sums at once, so that they need not wait for each other.

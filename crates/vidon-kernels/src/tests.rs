@@ -4,9 +4,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::contract::{contract_backward, contract_forward};
+use crate::fourier::{Weights, fourier_backward, fourier_forward};
 use crate::pool::{pool_backward, pool_forward};
 use crate::rows::{mlp_backward, mlp_forward};
-use crate::{Activation, Heads, Isa, Shape, scalar};
+use crate::{Activation, FourierLayer, Heads, Isa, Shape, scalar};
 
 const ACTIVATIONS: [Activation; 4] = [
     Activation::Tanh,
@@ -224,6 +225,23 @@ fn any_number_of_threads_gives_the_same_bits() {
     let w = numbers(&mut rng, heads.numbers(), 0.4);
     let g = numbers(&mut rng, 3 * 40, 1.0);
     let shape = heads.weight_shape();
+    let layer = FourierLayer {
+        samples: 5,
+        grid: [8, 7],
+        channels: 16,
+        modes: 3,
+        activation: Activation::Gelu,
+    };
+    let x = numbers(&mut rng, 5 * 56 * 16, 1.0);
+    let (r, bias) = (
+        numbers(&mut rng, 4 * 9 * 256, 0.1),
+        numbers(&mut rng, 16, 0.1),
+    );
+    let spectral = Weights {
+        spectral: &r,
+        point: &r[..256],
+        bias: &bias,
+    };
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -236,7 +254,9 @@ fn any_number_of_threads_gives_the_same_bits() {
             let weights = &w[..shape.numbers()];
             let (rows, kept) = mlp_forward(isa, &shape, &psi, weights, true);
             let perceptron = mlp_backward(isa, &shape, &psi, kept, &rows, true);
-            (out, branch, rows, perceptron)
+            let (made, kept) = fourier_forward(isa, &layer, &x, spectral);
+            let waves = fourier_backward(isa, &layer, &x, spectral, kept, &made, &made);
+            (out, branch, rows, perceptron, made, waves)
         })
     };
     let one = run(1);
@@ -246,22 +266,23 @@ fn any_number_of_threads_gives_the_same_bits() {
 /// Layers of a Fourier neural operator: every instruction set against the portable one, and gradients against differences of the loss.
 #[test]
 fn fourier_layers_agree_and_have_the_right_gradients() {
-    use crate::FourierLayer;
-    use crate::fourier::{Weights, fourier_backward, fourier_forward};
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for (grid, channels, modes, activation) in [
         ([7, 9], 16, 3, Activation::Gelu),
         ([8, 6], 48, 2, Activation::Identity),
         ([5, 5], 32, 1, Activation::Tanh),
+        ([6, 8], 16, 3, Activation::Gelu),
+        ([2, 2], 16, 1, Activation::Gelu),
     ] {
+        let samples = if grid == [2, 2] { 1 } else { 3 };
         let layer = FourierLayer {
-            samples: 3,
+            samples,
             grid,
             channels,
             modes,
             activation,
         };
-        let x = numbers(&mut rng, 3 * grid[0] * grid[1] * channels, 1.0);
+        let x = numbers(&mut rng, samples * grid[0] * grid[1] * channels, 1.0);
         let spectral = 4 * (modes * channels).pow(2);
         let w = numbers(&mut rng, spectral + channels * (channels + 1), 0.2);
         fn parts(w: &[f32], spectral: usize, channels: usize) -> Weights<'_> {

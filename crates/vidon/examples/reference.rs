@@ -99,6 +99,16 @@ fn main() -> Result<()> {
         padding: 0.5,
         ..FnoConfig::default()
     };
+    let torus = VidonConfig {
+        core: CoreConfig::Fno(Box::new(FnoCoreConfig {
+            grid: 16,
+            coords: false,
+            width: 16,
+            modes: 6,
+            ..FnoCoreConfig::default()
+        })),
+        ..projected(Family::Periodic, 2)
+    };
     let write = |name: &str, config: ModelConfig, meta: &Meta, samples: &[Sample]| {
         write(Path::new(&folder), name, config, meta, samples)
     };
@@ -117,6 +127,12 @@ fn main() -> Result<()> {
     write(
         "vidon_projection",
         ModelConfig::Vidon(projection),
+        &space_time,
+        &ragged,
+    )?;
+    write(
+        "vidon_torus",
+        ModelConfig::Vidon(torus),
         &space_time,
         &ragged,
     )?;

@@ -28,12 +28,12 @@ pub struct Batch {
     /// What a projection of the sensors gives, a row a sample, where that is known already.
     pub fits: Option<Rows>,
     /// What the targets are in the basis of a fixed trunk, for steps that compare coefficients.
-    pub answers: Option<Answers>,
+    pub(crate) answers: Option<Answers>,
 }
 
 /// Targets as coefficients.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answers {
+pub(crate) struct Answers {
     /// A row a sample.
     pub coefs: Rows,
     /// Root mean squares of the functions that the coefficients belong to.

@@ -17,7 +17,8 @@ mod sample;
 mod source;
 mod summary;
 
-pub use batch::{Answers, Batch, Subset};
+pub(crate) use batch::Answers;
+pub use batch::{Batch, Subset};
 pub use dataset::{DatasetReader, DatasetWriter, Samples};
 pub use generate::{Generated, Generator};
 pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};

@@ -48,7 +48,7 @@ const MOST_PARAMETERS: usize = 1 << 31;
 const MOST_PARTS: usize = 1 << 16;
 
 /// Most functions of a projection, which solves a system of that size for every sample.
-const MOST_PROJECTED: usize = 4096;
+pub(crate) const MOST_PROJECTED: usize = 4096;
 
 /// Widths of the four parts of a sample: d, d_v, d_y, d_u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

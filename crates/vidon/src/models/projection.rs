@@ -75,6 +75,17 @@ impl Projection {
 
     /// Chooses decay and λ, and measures the coefficients of the training set.
     pub fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
+        self.choose(entries, samples);
+        let few = &samples[..samples.len().min(MEASURED)];
+        let fits = self.fits(entries, few);
+        let (mean, spread) = mean_and_spread(&fits)?;
+        entries[self.mean.place()].values = mean;
+        entries[self.spread.place()].values = spread;
+        Ok(())
+    }
+
+    /// Chooses decay and λ by how well left-out sensors are predicted.
+    pub fn choose(&self, entries: &mut [Entry], samples: &[Sample]) {
         let trials: Vec<Trial> = samples
             .par_iter()
             .take(TRIALS)
@@ -97,19 +108,6 @@ impl Projection {
         }
         let (_, decay, ridge) = best;
         entries[self.prior.place()].values = vec![decay as f32, ridge as f32];
-        let prior = self.amplitudes(decay);
-        let fits: Vec<Vec<f64>> = samples
-            .par_iter()
-            .take(MEASURED)
-            .map(|s| {
-                let (coords, values) = (s.sensor_coords.data(), s.sensor_values.data());
-                Normal::new(self, coords, values).solve(&prior, ridge)
-            })
-            .collect();
-        let (mean, spread) = mean_and_spread(&fits)?;
-        entries[self.mean.place()].values = mean;
-        entries[self.spread.place()].values = spread;
-        Ok(())
     }
 
     fn amplitudes(&self, decay: f64) -> Vec<f64> {
@@ -151,9 +149,10 @@ impl Projection {
     pub fn moves(&self, shifts: bool, odd: bool, coords: &[Channel]) -> bool {
         let frame = self.basis.frame();
         let ends = frame.lo.iter().zip(&frame.hi);
-        let same = ends
-            .zip(coords)
-            .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
+        let same = frame.lo.len() == coords.len()
+            && ends
+                .zip(coords)
+                .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
         same && self.basis.can_turn(shifts) && !(odd && frame.family == Family::Sine)
     }
 
@@ -216,14 +215,16 @@ impl Projection {
 }
 
 /// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest.
-pub(crate) fn mean_and_spread(fits: &[Vec<f64>]) -> Result<(Vec<f32>, Vec<f32>)> {
+pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
+    fits: &[Vec<T>],
+) -> Result<(Vec<f32>, Vec<f32>)> {
     let (n, count) = (fits[0].len(), fits.len() as f64);
     let mean: Vec<f64> = (0..n)
-        .map(|k| fits.iter().map(|f| f[k]).sum::<f64>() / count)
+        .map(|k| fits.iter().map(|f| f[k].into()).sum::<f64>() / count)
         .collect();
     let spread: Vec<f64> = (0..n)
         .map(|k| {
-            let squares = fits.iter().map(|f| (f[k] - mean[k]).powi(2));
+            let squares = fits.iter().map(|f| (f[k].into() - mean[k]).powi(2));
             (squares.sum::<f64>() / count).sqrt()
         })
         .collect();

@@ -19,9 +19,9 @@ pub(crate) struct Data {
     pub val: Vec<Sample>,
     pub normalisation: Option<Normalisation>,
     /// What the network's projection gives for every training sample, where no step sees anything else.
-    pub fits: Option<Vec<Vec<f32>>>,
+    pub sensor_fits: Option<Vec<Vec<f32>>>,
     /// The training targets in the functions of the trunk, where steps compare coefficients.
-    pub fitted: Option<Fitted>,
+    pub target_fits: Option<Fitted>,
 }
 
 impl Data {
@@ -90,8 +90,8 @@ impl Data {
             train,
             val,
             normalisation,
-            fits: None,
-            fitted: None,
+            sensor_fits: None,
+            target_fits: None,
         })
     }
 
@@ -147,7 +147,7 @@ impl Data {
         let samples = if seen.is_empty() { &self.train } else { &seen };
         model.fit(&mut entries, &self.meta, samples)?;
         let Symmetries { shifts, odd, .. } = train.symmetries;
-        self.fits = model
+        self.sensor_fits = model
             .projection()
             .filter(|p| train.sensors.is_none() && p.moves(shifts, odd, &self.meta.sensor_coords))
             .map(|p| p.fits(&entries, samples));
@@ -158,18 +158,9 @@ impl Data {
                         .into(),
                 )
             })?;
-            let fitted = Fitted::new(basis, samples, &self.train)?;
-            if train.symmetries.any()
-                && !fitted
-                    .projection()
-                    .moves(shifts, odd, &self.meta.sensor_coords)
-            {
-                return Err(Error::Setting(
-                    "[train]: the functions of the trunk do not have these symmetries on the box of the sensors; set coefficients = false"
-                        .into(),
-                ));
-            }
-            self.fitted = Some(fitted);
+            let coords = &self.meta.sensor_coords;
+            let fitted = Fitted::new(basis, samples, &self.train, train.symmetries, coords)?;
+            self.target_fits = Some(fitted);
         }
         Ok((model, entries))
     }

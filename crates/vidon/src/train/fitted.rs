@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::data::{Answers, Rows, Sample};
+use crate::data::{Answers, Channel, Rows, Sample};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky_solve, factorise};
-use crate::models::{Basis, Frame, Projection, ProjectionConfig};
+use crate::models::{Basis, Frame, MOST_PROJECTED, Projection, ProjectionConfig};
+use crate::train::symmetry::Symmetries;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
 const RIDGE: f64 = 1e-9;
@@ -31,9 +32,35 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    /// For a trunk with this basis for each of its components; `samples` as the network sees them, `physical` as they are.
-    pub fn new(basis: &Basis, samples: &[Sample], physical: &[Sample]) -> Result<Self> {
+    /// For a trunk with this basis for each of its components; `samples` as the network sees them, `physical` as they are. The fits can be moved by
+    /// the symmetries on the box of `coords`.
+    pub fn new(
+        basis: &Basis,
+        samples: &[Sample],
+        physical: &[Sample],
+        symmetries: Symmetries,
+        coords: &[Channel],
+    ) -> Result<Self> {
         let (times, outputs) = (basis.frame().times.max(1), samples[0].targets.width());
+        let config = ProjectionConfig {
+            frame: basis.frame().space(),
+            functions: basis.len() / times,
+        };
+        let refuse = |what: String| Err(Error::Setting(format!("[train]: {what}")));
+        if config.functions > MOST_PROJECTED {
+            return refuse(format!(
+                "coefficients = true fits at most {MOST_PROJECTED} functions of the trunk, not {}",
+                config.functions
+            ));
+        }
+        let (projection, mut entries) = Projection::alone(&config, outputs * times);
+        let Symmetries { shifts, odd, .. } = symmetries;
+        if symmetries.any() && !projection.moves(shifts, odd, coords) {
+            return refuse(
+                "the trunk's functions cannot be moved by these symmetries: its box must be that of the sensors, shifts need periodic functions, odd ones that hold a constant; or set coefficients = false"
+                    .into(),
+            );
+        }
         let space = |s: &Sample| match basis.frame().times {
             0 => Ok(Sample {
                 sensor_coords: (*s.query_coords).clone(),
@@ -46,12 +73,7 @@ impl Fitted {
             space(s).map_err(|what| Error::Setting(format!("training sample {i}: {what}")))
         });
         let seen = seen.collect::<Result<Vec<Sample>>>()?;
-        let config = ProjectionConfig {
-            frame: basis.frame().space(),
-            functions: basis.len() / times,
-        };
-        let (projection, mut entries) = Projection::alone(&config, outputs * times);
-        projection.fit(&mut entries, &seen)?;
+        projection.choose(&mut entries, &seen);
         let squares = basis.mean_squares();
         let roots = squares.iter().map(|s| s.sqrt() as f32).collect::<Vec<_>>();
         Ok(Self {
@@ -129,15 +151,20 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
         cells.push((i, j));
     }
     let (m, t) = (places.len(), times.len());
+    let scattered = format!(
+        "coefficients = true needs targets at the same places at all times; here {} targets stand at {m} places and {t} times",
+        cells.len()
+    );
+    if cells.len() != m * t {
+        return Err(scattered);
+    }
     let mut table = vec![f32::NAN; m * t * outputs];
     for ((i, j), target) in cells.iter().zip(sample.targets.iter()) {
         table[(i * t + j) * outputs..][..outputs].copy_from_slice(target);
     }
-    if cells.len() != m * t || table.iter().any(|v| v.is_nan()) {
-        return Err(format!(
-            "coefficients = true needs targets at the same places at all times; here {} targets stand at {m} places and {t} times",
-            cells.len()
-        ));
+    // As many, but some twice.
+    if table.iter().any(|v| v.is_nan()) {
+        return Err(scattered);
     }
     let n = frame.times;
     let features = Basis::new(frame.time(), n).evaluate(&moments, n);
@@ -172,17 +199,26 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Batch, Channel};
+    use crate::data::Batch;
     use crate::models::Family;
     use crate::rng::stream;
-    use crate::train::symmetry::{Known, Symmetries};
+    use crate::train::symmetry::Known;
     use rand::RngExt;
+
+    fn fitted(basis: &Basis, samples: &[Sample], symmetries: Symmetries) -> Result<Fitted> {
+        let range = Some([0.0, 1.0]);
+        let coords = ["x", "y"].map(|n| Channel {
+            range,
+            ..Channel::named(n)
+        });
+        Fitted::new(basis, samples, samples, symmetries, &coords)
+    }
 
     /// A sample whose two targets are functions of the basis, at random places (and all times), with their coefficients.
     fn sample(basis: &Basis, seed: u64) -> (Sample, Vec<f32>) {
         let mut rng = stream(seed, "fitted", 0);
-        let times = match basis.frame().times {
-            0 => vec![],
+        let times = match basis.frame().lo.len() {
+            2 => vec![],
             _ => vec![0.0, 0.1, 0.3, 0.4, 0.8, 1.0],
         };
         let mut points: Vec<Vec<f32>> =
@@ -214,10 +250,10 @@ mod tests {
 
     fn bases() -> [Basis; 4] {
         [
-            (Family::Periodic, 0, 25),
-            (Family::Cosine, 0, 13),
-            (Family::Legendre, 3, 30),
-            (Family::Sine, 2, 20),
+            (Family::Periodic, 0, 23),
+            (Family::Cosine, 0, 12),
+            (Family::Legendre, 3, 27),
+            (Family::Sine, 2, 18),
         ]
         .map(|(family, times, count)| {
             let dim = if times > 0 { 3 } else { 2 };
@@ -236,7 +272,7 @@ mod tests {
         for basis in bases() {
             let made: Vec<(Sample, Vec<f32>)> = (0..4).map(|i| sample(&basis, i)).collect();
             let samples: Vec<Sample> = made.iter().map(|m| m.0.clone()).collect();
-            let fitted = Fitted::new(&basis, &samples, &samples).unwrap();
+            let fitted = fitted(&basis, &samples, Symmetries::default()).unwrap();
             let mut answers = fitted.of(&[2, 0]);
             fitted.arrange(&mut answers);
             for (row, i) in answers.coefs.iter().zip([2, 0]) {
@@ -248,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Moved answers are the functions that have the moved targets at the moved queries.
+    /// Moved answers are the functions that have the moved targets at the moved queries, also where the network's zero is not that of the targets.
     #[test]
     fn answers_move_with_the_queries() {
         let range = Some([0.0, 1.0]);
@@ -256,6 +292,7 @@ mod tests {
             range,
             ..Channel::named(n)
         });
+        let zeros = [0.3, -0.2];
         for basis in bases() {
             let family = basis.frame().family;
             let symmetries = Symmetries {
@@ -269,7 +306,16 @@ mod tests {
             let whole = Basis::whole(basis.frame().space(), basis.len() / times);
             let basis = Basis::new(basis.frame().clone(), whole.len() * times);
             let samples: Vec<Sample> = (0..4).map(|i| sample(&basis, i).0).collect();
-            let fitted = Fitted::new(&basis, &samples, &samples).unwrap();
+            let mut seen = samples.clone();
+            if symmetries.odd {
+                for target in seen
+                    .iter_mut()
+                    .flat_map(|s| s.targets.data_mut().chunks_mut(2))
+                {
+                    target.iter_mut().zip(zeros).for_each(|(t, z)| *t += z);
+                }
+            }
+            let fitted = fitted(&basis, &seen, symmetries).unwrap();
             for seed in 0..4 {
                 let picked = [1, 3];
                 let refs: Vec<&Sample> = picked.iter().map(|&i| &samples[i]).collect();
@@ -277,10 +323,12 @@ mod tests {
                 batch.answers = Some(fitted.of(&picked));
                 let known = Known {
                     sensors: None,
-                    answers: Some((fitted.projection(), fitted.zeros(&[0.0; 2]))),
+                    answers: Some((fitted.projection(), fitted.zeros(&zeros))),
                 };
                 let rng = &mut stream(seed, "motion", 0);
                 symmetries.apply(&mut batch, &coords, &known, rng);
+                // The targets of the batch are physical; the network sees them shifted.
+                let shift = if symmetries.odd { zeros } else { [0.0; 2] };
                 let mut answers = batch.answers.take().unwrap();
                 fitted.arrange(&mut answers);
                 let n = basis.len();
@@ -292,6 +340,7 @@ mod tests {
                             let coefs = &answers.coefs.row(s)[c * n..];
                             let row = &values[i * n..(i + 1) * n];
                             let found: f32 = row.iter().zip(coefs).map(|(f, c)| f * c).sum();
+                            let found = found - shift[c];
                             assert!(
                                 (found - wanted).abs() < 5e-2,
                                 "{family:?} {seed}: {found} {wanted}"
@@ -311,8 +360,44 @@ mod tests {
         sample.targets = sample.targets.select(&all);
         sample.query_coords = Arc::new(sample.query_coords.select(&all));
         let samples = [sample];
-        let error = Fitted::new(basis, &samples, &samples).err().unwrap();
+        let error = fitted(basis, &samples, Symmetries::default())
+            .err()
+            .unwrap();
         let words = error.to_string();
         assert!(words.contains("at the same places at all times"), "{words}");
+    }
+
+    /// Functions that are not those of the sensors' box, or that a sign takes out of the trunk, are not moved.
+    #[test]
+    fn symmetries_that_the_trunk_does_not_have_are_refused() {
+        let refused = |family, dim, symmetries| {
+            let frame = Frame {
+                lo: vec![0.0; dim],
+                hi: vec![1.0; dim],
+                family,
+                times: 0,
+            };
+            let basis = Basis::new(frame, 10);
+            let (sample, _) = sample(&basis, 0);
+            let words = fitted(&basis, &[sample], symmetries)
+                .err()
+                .unwrap()
+                .to_string();
+            assert!(words.contains("cannot be moved"), "{words}");
+        };
+        let flips = Symmetries {
+            flips: true,
+            ..Symmetries::default()
+        };
+        refused(Family::Cosine, 3, flips);
+        refused(
+            Family::Cosine,
+            2,
+            Symmetries {
+                shifts: true,
+                ..flips
+            },
+        );
+        refused(Family::Sine, 2, Symmetries { odd: true, ..flips });
     }
 }

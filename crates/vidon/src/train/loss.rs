@@ -73,21 +73,45 @@ fn of_coefficients(kind: Loss, beta: Tensor<2>, answers: &Answers, spans: &[f32]
         Tensor::<2>::from_data(TensorData::new(numbers, shape), &device)
     };
     let component = |k: usize| k * spans.len() / p;
-    let roots = answers.roots.iter().enumerate();
+    let roots = &answers.roots;
     let apart = beta - rows_tensor(&answers.coefs, &device, DType::F32);
     match kind {
         Loss::Mse => {
             let share = 1.0 / (spans.len() as f32).sqrt();
-            let counts = roots.map(|(_, r)| r * share).collect();
+            let counts = roots.iter().map(|r| r * share).collect();
             let apart = apart * tensor(counts, [1, p]);
             (apart.clone() * apart).sum_dim(1).mean()
         }
         Loss::RelativeL2 => {
-            let counts = roots.map(|(k, r)| r * spans[component(k)]).collect();
+            let counts = (0..p).map(|k| roots[k] * spans[component(k)]).collect();
             let least = LEAST as f32 * spans.iter().copied().fold(0.0, f32::max);
             let shares = answers.norms.iter().map(|n| 1.0 / n.max(least)).collect();
             let apart = apart * tensor(counts, [1, p]) * tensor(shares, [samples, 1]);
             ((apart.clone() * apart).sum_dim(1) + TINY).sqrt().mean()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::models::to_vec;
+    use std::sync::Arc;
+
+    /// Two components of two functions each: 4·(1 + 1) + ¼·(9 + 4) = 11.25, over a norm of 5.
+    #[test]
+    fn coefficients_count_by_norm_and_component() {
+        let beta = TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0], [1, 4]);
+        let beta = Tensor::from_data(beta, &Device::flex());
+        let answers = Answers {
+            coefs: Rows::new(4, vec![0.0; 4]),
+            roots: Arc::new(vec![1.0, 0.5, 1.0, 0.5]),
+            norms: vec![5.0],
+        };
+        for (kind, wanted) in [(Loss::RelativeL2, 11.25f32.sqrt() / 5.0), (Loss::Mse, 7.5)] {
+            let loss = of_coefficients(kind, beta.clone(), &answers, &[2.0, 0.5]);
+            assert!((to_vec(loss)[0] - wanted).abs() < 1e-5, "{kind:?}");
         }
     }
 }

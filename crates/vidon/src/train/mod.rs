@@ -425,11 +425,11 @@ impl Training {
             .collect();
         let mut rng = stream(train.seed, "step", step);
         let mut batch = Batch::random(&samples, self.subset(), &mut rng);
-        batch.fits = self.data.fits.as_ref().map(|fits| {
+        batch.fits = self.data.sensor_fits.as_ref().map(|fits| {
             let rows = order[start..end].iter().map(|&i| &fits[i][..]);
             Rows::new(fits[0].len(), rows.collect::<Vec<_>>().concat())
         });
-        let fitted = self.data.fitted.as_ref();
+        let fitted = self.data.target_fits.as_ref();
         batch.answers = fitted.map(|f| f.of(&order[start..end]));
         if train.symmetries.any() {
             let zeros = |width: usize, of: fn(&Normalisation) -> Vec<f32>| {
@@ -455,11 +455,11 @@ impl Training {
     fn subset(&self) -> Subset {
         let train = &self.recipe.train;
         Subset {
-            sensors: match self.data.fits {
+            sensors: match self.data.sensor_fits {
                 Some(_) if !self.model.looks_at_sensors() => Some(1),
                 _ => train.sensors,
             },
-            queries: match self.data.fitted {
+            queries: match self.data.target_fits {
                 Some(_) => Some(1),
                 None => train.queries,
             },
@@ -558,7 +558,7 @@ fn take_step(
     Ok(found)
 }
 
-/// The seconds that each of so many steps on all the samples takes, the making of the batch included.
+/// The seconds that each of so many steps on all the samples takes, the making of the batch included. Nothing is fitted beforehand.
 pub fn time_steps(
     model: &Model,
     entries: &[Entry],

@@ -121,7 +121,7 @@ fn composed(
 fn shortening(gradients: &[Option<Tensor<1>>], limit: f64) -> f64 {
     let square = |g: &Tensor<1>| {
         let sum = match vidon_kernels::fused(g) {
-            true => vidon_kernels::square(g.clone()),
+            true => vidon_kernels::sum_of_squares(g.clone()),
             false => (g.clone() * g.clone()).sum(),
         };
         to_vec(sum)[0] as f64
@@ -217,6 +217,37 @@ mod tests {
                 assert!((a - b).abs() < 1e-6, "{a} {b}");
             }
         }
+    }
+
+    /// Weights are changed where they are, but not for those who hold them too; larger than a core takes at a time.
+    #[test]
+    fn steps_leave_other_holders_alone() {
+        let many = |v: f32| tensor(&vec![v; 40_000]);
+        let step = AdamStep {
+            rate: 0.1,
+            scale: 1.0,
+            l2: 0.0,
+            decoupled: 0.0,
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            unbias: [10.0, 1000.0],
+        };
+        let weight = many(1.0);
+        let held = weight.clone();
+        let [moved, first, _] = vidon_kernels::adam(weight, many(2.0), many(0.0), many(0.0), step);
+        let all = |t: Tensor<1>, wanted: f32| {
+            assert!(
+                to_vec(t).iter().all(|v| (v - wanted).abs() < 1e-5),
+                "{wanted}"
+            );
+        };
+        all(held.clone(), 1.0);
+        all(moved.clone(), 0.9);
+        all(first, 0.2);
+        let mean = held.clone();
+        all(vidon_kernels::blend(mean, moved, 0.75), 0.975);
+        all(held.clone(), 1.0);
+        assert!((to_vec(vidon_kernels::sum_of_squares(held))[0] - 40_000.0).abs() < 1.0);
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn a_core_behind_a_projection_is_resumed_bit_for_bit() {
         Training::begin(recipe, &at(name), None, &()).unwrap()
     };
     let training = begin("whole");
-    assert!(training.data.fits.is_some());
+    assert!(training.data.sensor_fits.is_some() && training.data.target_fits.is_some());
     assert_eq!(training.run(&()).unwrap().step, 20);
     let stop = begin("parts").run(&After(Cell::new(8))).unwrap().stop;
     assert_eq!(stop, Stop::Interrupted);
@@ -243,7 +243,7 @@ fn check_losses(recipe: &Recipe, tolerance: f64) {
     let value = |kind: Loss| {
         let scaling = data.normalisation.as_ref();
         let mut batch = Batch::new(&refs);
-        batch.answers = data.fitted.as_ref().map(|fitted| {
+        batch.answers = data.target_fits.as_ref().map(|fitted| {
             let mut answers = fitted.of(&(0..refs.len()).collect::<Vec<_>>());
             fitted.arrange(&mut answers);
             answers
