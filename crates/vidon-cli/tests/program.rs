@@ -374,6 +374,7 @@ fn a_model_is_described() {
         entries,
         meta,
         normalisation: None,
+        symmetries: Default::default(),
     };
     weights.save(&dir.join("w.safetensors")).unwrap();
     let words = succeed(dir, "inspect w.safetensors");

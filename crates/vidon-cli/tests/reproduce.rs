@@ -5,7 +5,7 @@ mod common;
 use common::{fail, folder, succeed, vidon};
 
 /// A fast recipe that is done in moments.
-const SMALL: &str = "--set data.train_samples=12 --set data.val_samples=2 --set model.combine_hidden=[8] --set model.p=6 --set model.projection.functions=10 --set model.trunk={kind=\"fourier\",frame={family=\"legendre\"}} --set train.queries=20 --set train.validation_queries=50";
+const SMALL: &str = "--set data.train_samples=12 --set data.val_samples=2 --set model.combine_hidden=[8] --set model.p=6 --set model.projection.functions=10 --set model.trunk={kind=\"fourier\",frame={family=\"legendre\",times=2}} --set train.validation_queries=50";
 
 #[test]
 fn cells_are_trained_tested_and_reported_once() {

@@ -214,6 +214,7 @@ fn write(
         entries,
         meta: meta.clone(),
         normalisation: None,
+        symmetries: Default::default(),
     };
     weights.save(&folder.join(format!("{name}.safetensors")))
 }

@@ -27,6 +27,7 @@ pub mod domain;
 mod error;
 pub mod eval;
 pub mod files;
+mod images;
 mod linalg;
 pub mod models;
 pub mod plot;

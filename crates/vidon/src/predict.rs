@@ -7,6 +7,7 @@ use burn::tensor::{DType, Device, Tensor};
 
 use crate::data::{Meta, Rows, Sample};
 use crate::error::{Error, Result};
+use crate::images::Images;
 use crate::models::{Inputs, Model, Params, Sets, Weights, rows_tensor, to_vec};
 
 /// The file in a run's folder that is read when the folder is named.
@@ -26,6 +27,7 @@ pub struct Predictor {
     weights: Weights,
     params: Params,
     device: Device,
+    images: Option<Images>,
     /// Samples are often asked at the same queries: τ there is worked out once.
     kept: Mutex<Option<Functions>>,
 }
@@ -50,6 +52,7 @@ impl Predictor {
         let device = Device::flex();
         Self {
             params: Params::new(&weights.entries, &device, DType::F32),
+            images: Images::of(&weights),
             kept: Mutex::new(None),
             weights,
             device,
@@ -117,9 +120,13 @@ impl Predictor {
                 answer.extend_from_slice(part);
             }
         };
-        match model.branch(&self.params, &inputs)? {
+        match model.trunk() {
             None => deal(model.forward(&self.params, &inputs)?),
-            Some((beta, trunk)) => {
+            Some(trunk) => {
+                let beta = match &self.images {
+                    Some(images) => images.branch(&self.weights, &self.params, inputs)?,
+                    None => model.branch(&self.params, &inputs)?.expect("a trunk"),
+                };
                 let queries = &samples[0].query_coords;
                 let known = self.kept.lock().expect("no thread failed with it").clone();
                 let known = known.filter(|(at, _)| at == queries);

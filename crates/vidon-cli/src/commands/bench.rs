@@ -304,6 +304,7 @@ fn plane_vidon() -> Result<Weights> {
         entries,
         meta,
         normalisation: None,
+        symmetries: Default::default(),
     })
 }
 

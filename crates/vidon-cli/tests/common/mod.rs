@@ -46,11 +46,18 @@ pub fn folder() -> TempDir {
 /// Runs it until `file` exists, presses Ctrl-C and expects an orderly end; gives what it said.
 #[cfg(unix)]
 pub fn interrupt(folder: &Path, arguments: &str, file: &Path) -> String {
-    let child = command(folder, arguments)
+    let mut child = command(folder, arguments)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     while !file.exists() {
+        if child.try_wait().unwrap().is_some() {
+            let output = child.wait_with_output().unwrap();
+            panic!(
+                "it ended by itself: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     let sent = Command::new("kill")

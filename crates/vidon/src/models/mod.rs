@@ -313,24 +313,21 @@ impl Model {
 
     /// One row a target, `d_u` wide, in the order of the batch.
     pub fn forward(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
-        match &self.kind {
-            Kind::Fno(model) => model.forward(params, inputs),
-            Kind::Vidon(_) | Kind::DeepOnet(_) => {
-                let (beta, trunk) = self.branch(params, inputs)?.expect("it has a trunk");
+        match (&self.kind, self.trunk()) {
+            (Kind::Fno(model), _) => model.forward(params, inputs),
+            (_, trunk) => {
+                let beta = self.branch(params, inputs)?.expect("it has a trunk");
+                let trunk = trunk.expect("it has a trunk");
                 Ok(trunk.contract(params, beta, inputs))
             }
         }
     }
 
-    /// β `[samples, p]` and the trunk to contract it with, where the network has one.
-    pub(crate) fn branch(
-        &self,
-        params: &Params,
-        inputs: &Inputs,
-    ) -> Result<Option<(Tensor<2>, &Trunk)>> {
+    /// β `[samples, p]`, where the network has a trunk.
+    pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Result<Option<Tensor<2>>> {
         Ok(match &self.kind {
-            Kind::Vidon(model) => Some((model.branch(params, inputs), model.trunk())),
-            Kind::DeepOnet(model) => Some((model.branch(params, inputs)?, model.trunk())),
+            Kind::Vidon(model) => Some(model.branch(params, inputs)),
+            Kind::DeepOnet(model) => Some(model.branch(params, inputs)?),
             Kind::Fno(_) => None,
         })
     }
@@ -372,13 +369,18 @@ impl Model {
         }
     }
 
-    /// The functions of a fixed trunk: a basis for each component of its answers.
-    pub(crate) fn trunk_basis(&self) -> Option<&Basis> {
+    /// What β is contracted with.
+    pub(crate) fn trunk(&self) -> Option<&Trunk> {
         match &self.kind {
-            Kind::Vidon(m) => m.trunk().basis(),
-            Kind::DeepOnet(m) => m.trunk().basis(),
+            Kind::Vidon(m) => Some(m.trunk()),
+            Kind::DeepOnet(m) => Some(m.trunk()),
             Kind::Fno(_) => None,
         }
+    }
+
+    /// The functions of a fixed trunk: a basis for each component of its answers.
+    pub(crate) fn trunk_basis(&self) -> Option<&Basis> {
+        self.trunk()?.basis()
     }
 
     /// Whether it looks at the sensors themselves, not only at their projection.

@@ -743,6 +743,7 @@ fn weights() -> Weights {
         entries,
         meta: meta(DIMS),
         normalisation: Some(normalisation),
+        symmetries: Default::default(),
     }
 }
 

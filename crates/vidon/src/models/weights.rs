@@ -1,7 +1,7 @@
 //! Weights as safetensors: a file alone is enough to predict.
 //!
 //! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of the metadata holds JSON: the model's
-//! configuration, the description of the data it was made for, and the normalisation.
+//! configuration, the description of the data it was made for, the normalisation and the symmetries it was trained with.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use crate::data::{Meta, Normalisation};
 use crate::error::{Error, Result};
 use crate::models::{Dims, Entry, Model, ModelConfig};
 use crate::tensors::{Named, TensorFile, write_tensors};
+use crate::train::Symmetries;
 
 const FORMAT: u32 = 1;
 
@@ -21,6 +22,8 @@ pub struct Weights {
     pub meta: Meta,
     /// None where the network sees physical units.
     pub normalisation: Option<Normalisation>,
+    /// Those that it was trained with.
+    pub symmetries: Symmetries,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,6 +32,8 @@ struct Header {
     model: ModelConfig,
     data: Meta,
     normalisation: Option<Normalisation>,
+    #[serde(default)]
+    symmetries: Symmetries,
 }
 
 impl Weights {
@@ -38,6 +43,7 @@ impl Weights {
             model: self.model.config().clone(),
             data: self.meta.clone(),
             normalisation: self.normalisation.clone(),
+            symmetries: self.symmetries,
         };
         let json = serde_json::to_string(&header).expect("a configuration is plain JSON");
         let tensors: Vec<Named> = self
@@ -89,6 +95,7 @@ impl Weights {
             entries,
             meta: header.data,
             normalisation: header.normalisation,
+            symmetries: header.symmetries,
         })
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn loss(
     }
     let inputs = Inputs::new(&batch, device, DType::F32);
     if let Some(answers) = &batch.answers {
-        let (beta, _) = model.branch(params, &inputs)?.expect("a fixed trunk");
+        let beta = model.branch(params, &inputs)?.expect("a fixed trunk");
         return Ok(of_coefficients(kind, beta, answers, &spans));
     }
     let targets = rows_tensor(&batch.targets, device, DType::F32);

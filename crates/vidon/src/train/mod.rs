@@ -514,6 +514,7 @@ impl Training {
             entries: self.state.entries(&self.entries),
             meta: self.data.meta.clone(),
             normalisation: self.data.normalisation.clone(),
+            symmetries: self.recipe.train.symmetries,
         }
     }
 }

@@ -256,6 +256,7 @@ fn check_losses(recipe: &Recipe, tolerance: f64) {
         entries: entries.clone(),
         meta: data.meta.clone(),
         normalisation: data.normalisation.clone(),
+        symmetries: Default::default(),
     };
     let predictor = Predictor::new(weights);
     let errors = block_errors(&predictor, &data.train).unwrap();
