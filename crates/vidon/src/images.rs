@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::models::{Basis, Family, Frame, Inputs, Params, Turn, Weights, to_vec};
 use crate::train::Symmetries;
 
+/// In more dimensions there are too many images.
+const MOST_AXES: usize = 3;
+
 pub(crate) struct Images {
     all: Vec<Image>,
     /// The trunk's functions of space and more, so that images do not leave them; how many are the trunk's, and how many of time each has.
@@ -36,6 +39,9 @@ impl Images {
     pub fn of(weights: &Weights) -> Option<Self> {
         let Symmetries { odd, .. } = weights.symmetries;
         let coords = &weights.meta.sensor_coords;
+        if coords.len() > MOST_AXES {
+            return None;
+        }
         let projection = weights.model.projection()?;
         let frame = weights.model.trunk_basis()?.frame();
         let times = frame.times.max(1);
