@@ -136,6 +136,17 @@ mod tests {
     use crate::models::Entry;
     use burn::tensor::{DType, Device, TensorData};
 
+    /// The first step, without decay.
+    const FIRST: AdamStep = AdamStep {
+        rate: 0.1,
+        scale: 1.0,
+        l2: 0.0,
+        decoupled: 0.0,
+        betas: [0.9, 0.999],
+        epsilon: 1e-8,
+        unbias: [10.0, 1000.0],
+    };
+
     fn tensor(values: &[f32]) -> Tensor<1> {
         Tensor::from_data(
             TensorData::new(values.to_vec(), [values.len()]),
@@ -199,13 +210,11 @@ mod tests {
     #[test]
     fn fused_and_composed_steps_are_the_same() {
         let step = AdamStep {
-            rate: 0.1,
             scale: 0.7,
             l2: 0.01,
             decoupled: 0.02,
-            betas: [0.9, 0.999],
-            epsilon: 1e-8,
             unbias: [2.0, 3.0],
+            ..FIRST
         };
         let parts = || [&[1.0, -3.0][..], &[0.5, 0.1], &[0.2, 0.0], &[0.1, 1e-4]].map(tensor);
         let ([w, g, m, v], [w2, g2, m2, v2]) = (parts(), parts());
@@ -223,18 +232,9 @@ mod tests {
     #[test]
     fn steps_leave_other_holders_alone() {
         let many = |v: f32| tensor(&vec![v; 40_000]);
-        let step = AdamStep {
-            rate: 0.1,
-            scale: 1.0,
-            l2: 0.0,
-            decoupled: 0.0,
-            betas: [0.9, 0.999],
-            epsilon: 1e-8,
-            unbias: [10.0, 1000.0],
-        };
         let weight = many(1.0);
         let held = weight.clone();
-        let [moved, first, _] = vidon_kernels::adam(weight, many(2.0), many(0.0), many(0.0), step);
+        let [moved, first, _] = vidon_kernels::adam(weight, many(2.0), many(0.0), many(0.0), FIRST);
         let all = |t: Tensor<1>, wanted: f32| {
             assert!(
                 to_vec(t).iter().all(|v| (v - wanted).abs() < 1e-5),
