@@ -82,6 +82,12 @@ pub(crate) struct Kept {
     inputs: Option<Buffer>,
 }
 
+impl Kept {
+    pub fn numbers(&self) -> usize {
+        self.spectrum.len() + self.inputs.as_ref().map_or(0, |i| i.len())
+    }
+}
+
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "Kept({})", self.spectrum.len())

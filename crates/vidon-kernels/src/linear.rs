@@ -4,6 +4,8 @@ use crate::isa::{Isa, dispatch};
 use crate::product::{Product, product};
 use crate::simd::Simd;
 
+/// What elimination leaves of a diagonal number is rounding below this share of it.
+const ROUNDING: f32 = 4e-6;
 /// Columns of a block of the Gram matrix.
 const BLOCK: usize = 48;
 
@@ -38,7 +40,7 @@ pub fn gram(a: &[f32], stride: usize, n: usize) -> Vec<f32> {
 }
 
 /// Solves `A x = b` in place for each right side (`n` numbers each) with the symmetric positive definite `n × n` matrix A, of which the lower triangle is used and
-/// lost.
+/// lost. Unknowns that the others settle up to rounding are 0.
 pub fn solve_positive(a: &mut [f32], n: usize, b: &mut [f32]) {
     // The upper triangle holds the factor U, A = UᵀU, row by row.
     for i in 0..n {
@@ -46,12 +48,8 @@ pub fn solve_positive(a: &mut [f32], n: usize, b: &mut [f32]) {
             a[j * n + i] = a[i * n + j];
         }
     }
-    // Below this a pivot is rounding.
-    let floor = 1e-7
-        * (0..n)
-            .map(|i| a[i * n + i])
-            .fold(f32::MIN_POSITIVE, f32::max);
-    unsafe { factorise(Isa::current(), a.as_mut_ptr(), n, floor) };
+    let floors: Vec<f32> = (0..n).map(|i| ROUNDING * a[i * n + i]).collect();
+    unsafe { factorise(Isa::current(), a.as_mut_ptr(), n, floors.as_ptr()) };
     for x in b.chunks_exact_mut(n) {
         for k in 0..n {
             x[k] /= a[k * n + k];
@@ -72,15 +70,20 @@ pub fn solve_positive(a: &mut [f32], n: usize, b: &mut [f32]) {
 const PANEL: usize = 4;
 
 #[inline(always)]
-unsafe fn factorise_generic<S: Simd>(a: *mut f32, n: usize, floor: f32) {
+unsafe fn factorise_generic<S: Simd>(a: *mut f32, n: usize, floors: *const f32) {
     unsafe {
         let mut k = 0;
         while k < n {
             let end = (k + PANEL).min(n);
             // The rows of the panel among themselves.
             for p in k..end {
-                let pivot = (*a.add(p * n + p)).max(floor).sqrt();
-                for j in p..n {
+                let left = *a.add(p * n + p);
+                let pivot = match left > *floors.add(p) {
+                    true => left.sqrt(),
+                    false => f32::INFINITY,
+                };
+                *a.add(p * n + p) = pivot;
+                for j in p + 1..n {
                     *a.add(p * n + j) /= pivot;
                 }
                 for i in p + 1..end {
@@ -117,14 +120,36 @@ unsafe fn factorise_generic<S: Simd>(a: *mut f32, n: usize, floor: f32) {
     }
 }
 dispatch!(
-    /// A = UᵀU in the upper triangle.
-    unsafe fn factorise = factorise_generic(a: *mut f32, n: usize, floor: f32)
+    /// A = UᵀU in the upper triangle; where what is left of a pivot is not above its floor, it is infinite.
+    unsafe fn factorise = factorise_generic(a: *mut f32, n: usize, floors: *const f32)
 );
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng};
+
+    /// Where only rounding is left of the pivots, there is still an answer, of the size of what was asked.
+    #[test]
+    fn systems_of_less_rank_give_bounded_answers() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(2);
+        let (n, rows) = (96, 8);
+        let a: Vec<f32> = (0..rows * n).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let matrix = gram(&a, n, n);
+        let wanted: Vec<f32> = (0..n).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let full = |i: usize, j: usize| matrix[i.max(j) * n + i.min(j)];
+        let times = |x: &[f32]| -> Vec<f32> {
+            let row = |i: usize| (0..n).map(|j| full(i, j) * x[j]).sum::<f32>();
+            (0..n).map(row).collect()
+        };
+        let right = times(&wanted);
+        let mut b = right.clone();
+        solve_positive(&mut matrix.clone(), n, &mut b);
+        assert!(b.iter().all(|v| v.abs() < 100.0), "{b:?}");
+        for (found, wanted) in times(&b).iter().zip(&right) {
+            assert!((found - wanted).abs() < 0.05, "{found} {wanted}");
+        }
+    }
 
     #[test]
     fn systems_are_solved() {

@@ -442,7 +442,11 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             .compute_bound()
             .stateful()
         {
-            OpsKind::Tracked(prep) => prep.finish((layer, parts, out.clone(), hand(kept)), out),
+            OpsKind::Tracked(prep) => {
+                let kept = keep(kept.numbers()).then_some(kept);
+                let handed = Arc::new(Mutex::new(kept));
+                prep.finish((layer, parts, out.clone(), handed), out)
+            }
             OpsKind::UnTracked(prep) => prep.finish(out),
         }
     }

@@ -75,17 +75,13 @@ impl Predictor {
     /// The values at `queries` (`q × d_y`) of the function whose sensors stand at `coords` (`m × d`) and read
     /// `values` (`m × d_v`): `q × d_u`.
     pub fn predict(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Result<Rows> {
-        let targets = self.meta().widths()[3];
         let sample = Sample {
             name: None,
             sensor_coords: coords.clone(),
             sensor_values: values.clone(),
             query_coords: Arc::new(queries.clone()),
-            targets: Rows::new(targets, vec![0.0; targets * queries.len()]),
+            targets: Rows::new(1, vec![]),
         };
-        if let Some((part, what)) = sample.fault(self.meta().widths()) {
-            return Err(Error::Setting(format!("{part} {what}")));
-        }
         Ok(self.predict_samples(&[&sample])?.remove(0))
     }
 
@@ -167,6 +163,12 @@ impl Predictor {
         let (mut coords, mut values) = (Rows::new(d, vec![]), Rows::new(d_v, vec![]));
         let mut offsets = vec![0];
         for sample in samples {
+            if let Some((part, what)) = sample.fault_in_question(self.meta().widths()) {
+                return Err(Error::Setting(format!("{part} {what}")));
+            }
+            if let Some(scaling) = &self.weights.normalisation {
+                scaling.check(sample)?;
+            }
             let prepared = self.model().prepare(&self.weights.entries, sample)?;
             coords.extend(&prepared.sensor_coords);
             values.extend(&prepared.sensor_values);

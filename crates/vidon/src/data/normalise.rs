@@ -1,4 +1,4 @@
-//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`.
+//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero, lo = 0 and hi is the largest magnitude: to [-1, 1].
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,19 @@ impl MinMax {
                 *hi = hi.max(v);
             }
         }
+    }
+
+    /// Keeps zero where it is.
+    fn centre(&mut self) {
+        for (lo, hi) in self.lo.iter_mut().zip(&mut self.hi) {
+            *hi = hi.abs().max(lo.abs());
+            *lo = 0.0;
+        }
+    }
+
+    /// Whether it can scale such numbers: a logarithm needs positive ones.
+    fn takes(&self, rows: &Rows) -> bool {
+        !self.log || rows.data().iter().all(|v| *v > 0.0)
     }
 
     /// Number of components; none if its two ends disagree.
@@ -76,11 +89,11 @@ impl MinMax {
         if span > 0.0 { span } else { 1.0 }
     }
 
-    /// What zero becomes, per component.
-    pub(crate) fn zeros(&self) -> Vec<f32> {
+    /// Whether zero stays (nearly) zero.
+    pub(crate) fn keeps_zero(&self) -> bool {
         let mut zero = Rows::new(self.lo.len(), vec![0.0; self.lo.len()]);
         self.apply(&mut zero);
-        zero.data().to_vec()
+        zero.data().iter().all(|z| z.abs() <= 1e-3)
     }
 
     fn each(&self, rows: &mut Rows, map: impl Fn(f32, f32, f32) -> f32) {
@@ -111,10 +124,11 @@ pub struct Normalisation {
 }
 
 impl Normalisation {
-    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`.
+    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`. With `centred`, zero stays zero.
     pub fn fit<'a>(
         training: impl IntoIterator<Item = &'a Sample>,
         log_values: bool,
+        centred: bool,
     ) -> Result<Self> {
         let mut fitted: Option<Self> = None;
         for sample in training {
@@ -122,17 +136,28 @@ impl Normalisation {
                 sensor_values: MinMax::nothing(sample.sensor_values.width(), log_values),
                 targets: MinMax::nothing(sample.targets.width(), false),
             });
-            if log_values && sample.sensor_values.data().iter().any(|v| *v <= 0.0) {
-                return Err(Error::Setting(
-                    "log_values: a sensor reads a value that is not positive".into(),
-                ));
-            }
+            scaling.check(sample)?;
             scaling.sensor_values.include(&sample.sensor_values);
             scaling.targets.include(&sample.targets);
         }
-        fitted.ok_or_else(|| {
+        let mut fitted = fitted.ok_or_else(|| {
             Error::Setting("normalisation needs at least one training sample".into())
-        })
+        })?;
+        if centred {
+            fitted.sensor_values.centre();
+            fitted.targets.centre();
+        }
+        Ok(fitted)
+    }
+
+    /// Refuses a sample with values that it cannot scale.
+    pub(crate) fn check(&self, sample: &Sample) -> Result<()> {
+        if self.sensor_values.takes(&sample.sensor_values) {
+            return Ok(());
+        }
+        Err(Error::Setting(
+            "the network takes the logarithm of its sensors' values (log_values), but a sensor reads a value that is not positive".into(),
+        ))
     }
 }
 
@@ -144,7 +169,7 @@ mod tests {
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Normalisation::fit(&samples, false).unwrap();
+        let scaling = Normalisation::fit(&samples, false, false).unwrap();
         assert_eq!(
             (scaling.sensor_values.lo(), scaling.sensor_values.hi()),
             (&[-5.0][..], &[0.0][..])
@@ -163,13 +188,38 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::new(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Normalisation::fit([&sample], false).unwrap();
+        let scaling = Normalisation::fit([&sample], false, false).unwrap();
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]
+    fn centred_scaling_keeps_zero_and_signs() {
+        let samples = [small(3, 4), small(6, 2)];
+        let scaling = Normalisation::fit(&samples, false, true).unwrap();
+        assert!(scaling.sensor_values.keeps_zero() && scaling.targets.keeps_zero());
+        let mut values = samples[1].sensor_values.clone();
+        scaling.sensor_values.apply(&mut values);
+        let pairs = values.data().iter().zip(samples[1].sensor_values.data());
+        for (scaled, value) in pairs {
+            assert_eq!(*scaled, value / 5.0);
+        }
+    }
+
+    #[test]
+    fn logarithms_refuse_what_is_not_positive() {
+        let mut sample = small(2, 2);
+        sample.sensor_values = Rows::new(1, vec![1.0, 3.0]);
+        let scaling = Normalisation::fit([&sample], true, false).unwrap();
+        scaling.check(&sample).unwrap();
+        sample.sensor_values = Rows::new(1, vec![1.0, 0.0]);
+        let words = scaling.check(&sample).err().unwrap().to_string();
+        assert!(words.contains("not positive"), "{words}");
+        assert!(Normalisation::fit([&sample], true, false).is_err());
+    }
+
+    #[test]
     fn no_training_data_is_an_error() {
-        assert!(Normalisation::fit([], false).is_err());
+        assert!(Normalisation::fit([], false, false).is_err());
     }
 }

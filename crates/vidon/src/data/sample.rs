@@ -99,7 +99,18 @@ impl Sample {
 
     /// What is wrong with the sample, as (part, words); `widths` are those of the four parts.
     pub fn fault(&self, widths: [usize; 4]) -> Option<(&'static str, String)> {
-        for ((name, rows), width) in Self::PARTS.into_iter().zip(self.parts()).zip(widths) {
+        self.fault_in(4, widths)
+    }
+
+    /// The same for sensors and queries alone: the targets are not looked at.
+    pub(crate) fn fault_in_question(&self, widths: [usize; 4]) -> Option<(&'static str, String)> {
+        self.fault_in(3, widths)
+    }
+
+    /// The same for so many parts.
+    fn fault_in(&self, parts: usize, widths: [usize; 4]) -> Option<(&'static str, String)> {
+        let all = Self::PARTS.into_iter().zip(self.parts()).zip(widths);
+        for ((name, rows), width) in all.take(parts) {
             if rows.width() != width {
                 let what = format!("has {} numbers a row, not {width}", rows.width());
                 return Some((name, what));
@@ -131,7 +142,7 @@ impl Sample {
                 "is empty; a sample needs at least one query".into(),
             ));
         }
-        if targets != queries {
+        if parts == 4 && targets != queries {
             let what = format!("has {targets} entries for {queries} queries in query_coords");
             return Some((Self::PARTS[3], what));
         }

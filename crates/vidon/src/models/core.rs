@@ -131,7 +131,8 @@ impl FnoCoreConfig {
         }
         // What the grid tells apart.
         let most = match frame.family {
-            Family::Periodic => (self.grid - 1) / 2,
+            // The last point may be the first again.
+            Family::Periodic => (self.grid - 2) / 2,
             Family::Cosine | Family::Sine => self.grid - 2,
             Family::Legendre => self.grid / 2,
         };

@@ -188,8 +188,10 @@ impl Fno {
     /// Numbers of activations kept for so many grid points: what goes into and comes out of every layer.
     pub(crate) fn activations(&self, points: usize) -> Vec<usize> {
         let padded = points as f64 * (1.0 + self.config.padding).powi(2);
-        let layers = 2 * self.layers.len() * padded as usize * self.config.width;
-        vec![layers, points * self.config.hidden]
+        let layer = 2 * padded as usize * self.config.width;
+        let mut parts = vec![layer; self.layers.len()];
+        parts.push(points * self.config.hidden);
+        parts
     }
 
     /// All layers in fused operations.

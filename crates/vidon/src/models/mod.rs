@@ -410,7 +410,10 @@ impl Model {
         else {
             return false;
         };
-        matches!(trunk, TrunkConfig::Fourier { frame } if frame.family == Family::Sine)
+        let (TrunkConfig::Fourier { frame } | TrunkConfig::Pod { frame, .. }) = trunk else {
+            return false;
+        };
+        frame.family == Family::Sine
     }
 
     /// Rows that a sample with so many sensors has on its widest way through the network.

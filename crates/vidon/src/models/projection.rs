@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Channel, Sample};
 use crate::error::{Error, Result};
-use crate::models::basis::{Basis, Family, Frame, Turn};
+use crate::models::basis::{Basis, Frame, Turn};
 use crate::models::inputs::{Inputs, to_vec};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
 use crate::rng::stream;
@@ -146,26 +146,21 @@ impl Projection {
     }
 
     /// Whether fits can be [moved](Self::move_fit) instead of the sensors, for such symmetries on such a box.
-    pub fn moves(&self, shifts: bool, odd: bool, coords: &[Channel]) -> bool {
+    pub fn moves(&self, shifts: bool, coords: &[Channel]) -> bool {
         let frame = self.basis.frame();
         let ends = frame.lo.iter().zip(&frame.hi);
         let same = frame.lo.len() == coords.len()
             && ends
                 .zip(coords)
                 .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
-        same && self.basis.can_turn(shifts) && !(odd && frame.family == Family::Sine)
+        same && self.basis.can_turn(shifts)
     }
 
-    /// The coefficients of a sample, from those before its axes were turned; where values change their sign, `zeros` are what the zeros of their components
-    /// look like to the network.
-    pub fn move_fit(&self, fit: &mut [f32], turns: &[Turn], zeros: Option<&[f32]>) {
+    /// The coefficients of a sample, from those before its axes were turned and, where `negative`, the sign of its values changed.
+    pub fn move_fit(&self, fit: &mut [f32], turns: &[Turn], negative: bool) {
         self.basis.turn(fit, turns);
-        if let Some(zeros) = zeros {
-            for (coefs, zero) in fit.chunks_exact_mut(self.basis.len()).zip(zeros) {
-                coefs.iter_mut().for_each(|v| *v = -*v);
-                // The first function is the constant, which the fit finds up to λ.
-                coefs[0] += 2.0 * zero;
-            }
+        if negative {
+            fit.iter_mut().for_each(|v| *v = -*v);
         }
     }
 
@@ -230,9 +225,10 @@ pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
         .collect();
     let largest = spread.iter().copied().fold(0.0, f64::max);
     if largest == 0.0 {
-        return Err(Error::Setting(
-            "all training samples are the same: there is nothing to learn from".into(),
-        ));
+        return Err(Error::Setting(format!(
+            "the first {} training samples are all the same: there is nothing to learn from",
+            fits.len()
+        )));
     }
     let spread = spread.iter().map(|s| s.max(LEAST_SPREAD * largest) as f32);
     Ok((mean.iter().map(|m| *m as f32).collect(), spread.collect()))
@@ -296,6 +292,8 @@ struct Trial {
     normal: Normal,
     left_out: Vec<f32>,
     truth: Vec<f32>,
+    /// The square of all readings.
+    norm: f64,
 }
 
 impl Trial {
@@ -313,29 +311,33 @@ impl Trial {
                 .basis
                 .evaluate(places.data(), projection.basis.len()),
             truth: sample.sensor_values.select(&out).data().to_vec(),
+            norm: squares(sample.sensor_values.data()),
         }
     }
 
-    /// The squared error on the left-out sensors, relative.
+    /// The squared error on the left-out sensors, relative to all readings.
     fn miss(&self, projection: &Projection, prior: &[f64], ridge: f64) -> f64 {
         let (n, width) = (projection.basis.len(), projection.values);
         let coefs = self.normal.solve(prior, ridge);
-        let (mut far, mut norm) = (0.0, 1e-30);
+        let mut far = 0.0;
         for (row, truth) in self.left_out.chunks(n).zip(self.truth.chunks(width)) {
             for (c, t) in truth.iter().enumerate() {
                 let pairs = row.iter().zip(&coefs[c * n..]);
                 let found: f64 = pairs.map(|(f, c)| *f as f64 * c).sum();
                 far += (found - *t as f64).powi(2);
-                norm += (*t as f64).powi(2);
             }
         }
         // Sums that are not finite lose.
         if far.is_finite() {
-            far / norm
+            far / self.norm.max(f64::MIN_POSITIVE)
         } else {
             f64::MAX
         }
     }
+}
+
+fn squares(values: &[f32]) -> f64 {
+    values.iter().map(|v| (*v as f64).powi(2)).sum()
 }
 
 #[cfg(test)]

@@ -737,7 +737,7 @@ fn impossible_sizes_are_refused() {
 fn weights() -> Weights {
     let (model, entries) = Model::new(&ModelConfig::Vidon(tiny_vidon()), DIMS, 5).unwrap();
     let mut rng = stream(0, "weights", 0);
-    let normalisation = Normalisation::fit([&sample(&mut rng, 9, 9, DIMS)], false).unwrap();
+    let normalisation = Normalisation::fit([&sample(&mut rng, 9, 9, DIMS)], false, false).unwrap();
     Weights {
         model,
         entries,

@@ -1,5 +1,6 @@
 //! The data of a training, in memory and in physical units.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,17 +8,18 @@ use rand::seq::index;
 
 use crate::data::{Channel, Meta, Normalisation, Rows, Sample, Source, Watch};
 use crate::error::{Error, Result};
-use crate::models::{Dims, Entry, Model};
+use crate::models::{Dims, Entry, Model, Projection};
 use crate::rng::stream;
 use crate::train::fitted::Fitted;
 use crate::train::recipe::Recipe;
-use crate::train::symmetry::Symmetries;
 
 pub(crate) struct Data {
     pub meta: Meta,
     pub train: Vec<Sample>,
     pub val: Vec<Sample>,
     pub normalisation: Option<Normalisation>,
+    /// Root mean square of all training targets.
+    pub size: f64,
     /// What the network's projection gives for every training sample, where no step sees anything else.
     pub sensor_fits: Option<Vec<Vec<f32>>>,
     /// The training targets in the functions of the trunk, where steps compare coefficients.
@@ -82,10 +84,17 @@ impl Data {
             train.iter().map(|s| &*s.query_coords),
         );
         let normalisation = match recipe.train.normalise {
-            true => Some(Normalisation::fit(&train, recipe.train.log_values)?),
+            true => {
+                let (log_values, odd) = (recipe.train.log_values, recipe.train.symmetries.odd);
+                Some(Normalisation::fit(&train, log_values, odd)?)
+            }
             false => None,
         };
+        if let Some(scaling) = &normalisation {
+            val.iter().try_for_each(|s| scaling.check(s))?;
+        }
         Ok(Self {
+            size: root_mean_square(&train),
             meta,
             train,
             val,
@@ -96,7 +105,7 @@ impl Data {
     }
 
     /// The network for this data, with what it takes from the training set.
-    pub fn model(&mut self, recipe: &Recipe) -> Result<(Model, Vec<Entry>)> {
+    pub fn model(&self, recipe: &Recipe) -> Result<(Model, Vec<Entry>)> {
         let train = &recipe.train;
         let (model, mut entries) = Model::new(&recipe.model, Dims::from(&self.meta), train.seed)?;
         if let Some(layout) = recipe.data.layout {
@@ -121,7 +130,14 @@ impl Data {
                     .into(),
             ));
         }
-        let moved = |n: &Normalisation| n.targets.zeros().iter().any(|z| z.abs() > 1e-3);
+        let open = (self.meta.sensor_coords.iter()).find(|c| c.range.is_none());
+        if let Some(channel) = open.filter(|_| train.symmetries.any()) {
+            return Err(Error::Setting(format!(
+                "[train]: symmetries move sensors in their box, but all sensors have the same {:?}",
+                channel.name
+            )));
+        }
+        let moved = |n: &Normalisation| !n.targets.keeps_zero();
         if model.vanishes() && self.normalisation.as_ref().is_some_and(moved) {
             return Err(Error::Setting(
                 "[train]: a trunk of sines answers 0 on the boundary, but scaling moves the targets' 0; set normalise = false"
@@ -134,23 +150,34 @@ impl Data {
                 model.name()
             )));
         }
-        let mut seen = Vec::new();
-        if let Some(scaling) = &self.normalisation
-            && (model.fits_numbers() || train.coefficients)
-        {
-            seen = self.train.clone();
-            for sample in &mut seen {
-                scaling.targets.apply(&mut sample.targets);
-                scaling.sensor_values.apply(&mut sample.sensor_values);
-            }
+        match model.fits_numbers() {
+            true => model.fit(&mut entries, &self.meta, &self.seen())?,
+            false => model.fit(&mut entries, &self.meta, &self.train)?,
         }
-        let samples = if seen.is_empty() { &self.train } else { &seen };
-        model.fit(&mut entries, &self.meta, samples)?;
-        let Symmetries { shifts, odd, .. } = train.symmetries;
-        self.sensor_fits = model
-            .projection()
-            .filter(|p| train.sensors.is_none() && p.moves(shifts, odd, &self.meta.sensor_coords))
-            .map(|p| p.fits(&entries, samples));
+        Ok((model, entries))
+    }
+
+    /// The training samples as the network sees them.
+    fn seen(&self) -> Cow<'_, [Sample]> {
+        let Some(scaling) = &self.normalisation else {
+            return Cow::Borrowed(&self.train);
+        };
+        let mut seen = self.train.clone();
+        for sample in &mut seen {
+            scaling.targets.apply(&mut sample.targets);
+            scaling.sensor_values.apply(&mut sample.sensor_values);
+        }
+        Cow::Owned(seen)
+    }
+
+    /// Fits what steps see as coefficients, and gives every sample the form that the network takes.
+    pub fn prepare(&mut self, recipe: &Recipe, model: &Model, entries: &[Entry]) -> Result<()> {
+        let train = &recipe.train;
+        let movable = |p: &&Projection| p.moves(train.symmetries.shifts, &self.meta.sensor_coords);
+        let projection = model.projection().filter(movable);
+        if let Some(projection) = projection.filter(|_| train.sensors.is_none()) {
+            self.sensor_fits = Some(projection.fits(entries, &self.seen()));
+        }
         if train.coefficients {
             let basis = model.trunk_basis().ok_or_else(|| {
                 Error::Setting(
@@ -159,19 +186,23 @@ impl Data {
                 )
             })?;
             let coords = &self.meta.sensor_coords;
-            let fitted = Fitted::new(basis, samples, &self.train, train.symmetries, coords)?;
+            let seen = self.seen();
+            let fitted = Fitted::new(basis, &seen, &self.train, train.symmetries, coords)?;
             self.target_fits = Some(fitted);
         }
-        Ok((model, entries))
-    }
-
-    /// Gives every sample the form that the network takes.
-    pub fn prepare(&mut self, model: &Model, entries: &[Entry]) -> Result<()> {
         for sample in self.train.iter_mut().chain(&mut self.val) {
             *sample = model.prepare(entries, sample)?.into_owned();
         }
         Ok(())
     }
+}
+
+/// Of the targets of all samples; a target with components counts by its length.
+pub(crate) fn root_mean_square(samples: &[Sample]) -> f64 {
+    let squares = samples.iter().flat_map(|s| s.targets.data());
+    let sum: f64 = squares.map(|v| (*v as f64).powi(2)).sum();
+    let count: usize = samples.iter().map(|s| s.targets.len()).sum();
+    (sum / count as f64).sqrt()
 }
 
 /// Ends of coordinates that the description leaves open: those of the data.

@@ -14,6 +14,7 @@ use crate::data::{Answers, Channel, Rows, Sample};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky_solve, factorise};
 use crate::models::{Basis, Frame, MOST_PROJECTED, Projection, ProjectionConfig};
+use crate::train::data::root_mean_square;
 use crate::train::symmetry::Symmetries;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
@@ -54,10 +55,9 @@ impl Fitted {
             ));
         }
         let (projection, mut entries) = Projection::alone(&config, outputs * times);
-        let Symmetries { shifts, odd, .. } = symmetries;
-        if symmetries.any() && !projection.moves(shifts, odd, coords) {
+        if symmetries.any() && !projection.moves(symmetries.shifts, coords) {
             return refuse(
-                "the trunk's functions cannot be moved by these symmetries: its box must be that of the sensors, shifts need periodic functions, odd ones that hold a constant; or set coefficients = false"
+                "the trunk's functions cannot be moved by these symmetries: its box must be that of the sensors, and shifts need periodic functions; or set coefficients = false"
                     .into(),
             );
         }
@@ -65,7 +65,7 @@ impl Fitted {
             0 => Ok(Sample {
                 sensor_coords: (*s.query_coords).clone(),
                 sensor_values: s.targets.clone(),
-                ..s.clone()
+                ..without_targets(s)
             }),
             _ => fit_in_time(basis.frame(), s),
         };
@@ -74,12 +74,13 @@ impl Fitted {
         });
         let seen = seen.collect::<Result<Vec<Sample>>>()?;
         projection.choose(&mut entries, &seen);
+        let norm = |s: &Sample| root_mean_square(std::slice::from_ref(s)) as f32;
         let squares = basis.mean_squares();
         let roots = squares.iter().map(|s| s.sqrt() as f32).collect::<Vec<_>>();
         Ok(Self {
             fits: projection.fits(&entries, &seen),
             projection,
-            norms: physical.iter().map(|s| rms(&s.targets)).collect(),
+            norms: physical.iter().map(norm).collect(),
             roots: Arc::new(roots.repeat(outputs)),
             outputs,
             times,
@@ -101,15 +102,6 @@ impl Fitted {
         &self.projection
     }
 
-    /// What the zeros of the components look like to the network, for every row of coefficients: a constant in time is that of the first function.
-    pub fn zeros(&self, zeros: &[f32]) -> Vec<f32> {
-        let place = |i: usize| match i % self.times {
-            0 => zeros[i / self.times],
-            _ => 0.0,
-        };
-        (0..self.outputs * self.times).map(place).collect()
-    }
-
     /// In the order of β: for every component all functions of space, each with all functions of time.
     pub fn arrange(&self, answers: &mut Answers) {
         let (all, times) = (self.projection.basis().len(), self.times);
@@ -124,9 +116,15 @@ impl Fitted {
     }
 }
 
-fn rms(rows: &Rows) -> f32 {
-    let squares: f64 = rows.data().iter().map(|v| (*v as f64).powi(2)).sum();
-    (squares / rows.len() as f64).sqrt() as f32
+/// Where the targets are about to become the sensors: nothing else is needed.
+fn without_targets(sample: &Sample) -> Sample {
+    Sample {
+        name: None,
+        sensor_coords: Rows::new(1, vec![]),
+        sensor_values: Rows::new(1, vec![]),
+        query_coords: sample.query_coords.clone(),
+        targets: Rows::new(1, vec![]),
+    }
 }
 
 /// The sample with places in space for sensors and, for values, the coefficients in time of every component.
@@ -192,7 +190,7 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
     Ok(Sample {
         sensor_coords: Rows::new(dim, coords),
         sensor_values: Rows::new(outputs * n, values),
-        ..sample.clone()
+        ..without_targets(sample)
     })
 }
 
@@ -284,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Moved answers are the functions that have the moved targets at the moved queries, also where the network's zero is not that of the targets.
+    /// Moved answers are the functions that have the moved targets at the moved queries.
     #[test]
     fn answers_move_with_the_queries() {
         let range = Some([0.0, 1.0]);
@@ -292,30 +290,20 @@ mod tests {
             range,
             ..Channel::named(n)
         });
-        let zeros = [0.3, -0.2];
         for basis in bases() {
             let family = basis.frame().family;
             let symmetries = Symmetries {
                 flips: true,
                 swaps: true,
                 shifts: family == Family::Periodic,
-                odd: family != Family::Sine,
+                odd: true,
             };
             // Whole shells, so that no function is moved out of the trunk.
             let times = basis.frame().times.max(1);
             let whole = Basis::whole(basis.frame().space(), basis.len() / times);
             let basis = Basis::new(basis.frame().clone(), whole.len() * times);
             let samples: Vec<Sample> = (0..4).map(|i| sample(&basis, i).0).collect();
-            let mut seen = samples.clone();
-            if symmetries.odd {
-                for target in seen
-                    .iter_mut()
-                    .flat_map(|s| s.targets.data_mut().chunks_mut(2))
-                {
-                    target.iter_mut().zip(zeros).for_each(|(t, z)| *t += z);
-                }
-            }
-            let fitted = fitted(&basis, &seen, symmetries).unwrap();
+            let fitted = fitted(&basis, &samples, symmetries).unwrap();
             for seed in 0..4 {
                 let picked = [1, 3];
                 let refs: Vec<&Sample> = picked.iter().map(|&i| &samples[i]).collect();
@@ -323,12 +311,10 @@ mod tests {
                 batch.answers = Some(fitted.of(&picked));
                 let known = Known {
                     sensors: None,
-                    answers: Some((fitted.projection(), fitted.zeros(&zeros))),
+                    answers: Some(fitted.projection()),
                 };
                 let rng = &mut stream(seed, "motion", 0);
-                symmetries.apply(&mut batch, &coords, &known, rng);
-                // The targets of the batch are physical; the network sees them shifted.
-                let shift = if symmetries.odd { zeros } else { [0.0; 2] };
+                symmetries.apply(&mut batch, &coords, known, rng);
                 let mut answers = batch.answers.take().unwrap();
                 fitted.arrange(&mut answers);
                 let n = basis.len();
@@ -340,7 +326,6 @@ mod tests {
                             let coefs = &answers.coefs.row(s)[c * n..];
                             let row = &values[i * n..(i + 1) * n];
                             let found: f32 = row.iter().zip(coefs).map(|(f, c)| f * c).sum();
-                            let found = found - shift[c];
                             assert!(
                                 (found - wanted).abs() < 5e-2,
                                 "{family:?} {seed}: {found} {wanted}"
@@ -367,7 +352,7 @@ mod tests {
         assert!(words.contains("at the same places at all times"), "{words}");
     }
 
-    /// Functions that are not those of the sensors' box, or that a sign takes out of the trunk, are not moved.
+    /// Functions that are not those of the sensors' box, or not periodic where shifts are wanted, are not moved.
     #[test]
     fn symmetries_that_the_trunk_does_not_have_are_refused() {
         let refused = |family, dim, symmetries| {
@@ -398,6 +383,5 @@ mod tests {
                 ..flips
             },
         );
-        refused(Family::Sine, 2, Symmetries { odd: true, ..flips });
     }
 }

@@ -9,15 +9,16 @@ use crate::train::recipe::Loss;
 
 /// Keeps the root of a vanishing relative error differentiable.
 const TINY: f64 = 1e-12;
-/// Norms are at least this share of the spread of all targets.
-const LEAST: f64 = 1e-6;
+/// Norms are at least this share of the root mean square of all targets.
+const LEAST: f64 = 1e-3;
 
-/// The loss of a batch in physical units; the network sees it normalised.
+/// The loss of a batch: the mean square error as the network sees it, or the relative error in physical units. `size` is the root mean square of all
+/// targets.
 pub(crate) fn loss(
     kind: Loss,
     model: &Model,
     params: &Params,
-    normalisation: Option<&Normalisation>,
+    (normalisation, size): (Option<&Normalisation>, f64),
     mut batch: Batch,
     device: &Device,
 ) -> Result<Tensor<1>> {
@@ -39,7 +40,7 @@ pub(crate) fn loss(
     let inputs = Inputs::new(&batch, device, DType::F32);
     if let Some(answers) = &batch.answers {
         let beta = model.branch(params, &inputs)?.expect("a fixed trunk");
-        return Ok(of_coefficients(kind, beta, answers, &spans));
+        return Ok(of_coefficients(kind, beta, answers, &spans, size));
     }
     let targets = rows_tensor(&batch.targets, device, DType::F32);
     let apart = model.forward(params, &inputs)? - targets;
@@ -51,9 +52,8 @@ pub(crate) fn loss(
             for w in offsets.windows(2) {
                 let values = &truth.data()[w[0] * width..w[1] * width];
                 let square: f64 = values.iter().map(|v| (*v as f64).powi(2)).sum();
-                let largest = spans.iter().copied().fold(0.0, f32::max) as f64;
-                let least = LEAST * largest * (values.len() as f64).sqrt();
-                let norm = square.sqrt().max(least);
+                let least = LEAST * size * ((w[1] - w[0]) as f64).sqrt();
+                let norm = square.sqrt().max(least).max(TINY);
                 let row = spans.iter().map(|s| (*s as f64 / norm) as f32);
                 factors.extend(std::iter::repeat_n(row, w[1] - w[0]).flatten());
             }
@@ -67,7 +67,13 @@ pub(crate) fn loss(
 }
 
 /// The same for coefficients: every function counts by its norm.
-fn of_coefficients(kind: Loss, beta: Tensor<2>, answers: &Answers, spans: &[f32]) -> Tensor<1> {
+fn of_coefficients(
+    kind: Loss,
+    beta: Tensor<2>,
+    answers: &Answers,
+    spans: &[f32],
+    size: f64,
+) -> Tensor<1> {
     let ([samples, p], device) = (beta.dims(), beta.device());
     let tensor = |numbers: Vec<f32>, shape: [usize; 2]| {
         Tensor::<2>::from_data(TensorData::new(numbers, shape), &device)
@@ -84,7 +90,7 @@ fn of_coefficients(kind: Loss, beta: Tensor<2>, answers: &Answers, spans: &[f32]
         }
         Loss::RelativeL2 => {
             let counts = (0..p).map(|k| roots[k] * spans[component(k)]).collect();
-            let least = LEAST as f32 * spans.iter().copied().fold(0.0, f32::max);
+            let least = (LEAST * size).max(TINY) as f32;
             let shares = answers.norms.iter().map(|n| 1.0 / n.max(least)).collect();
             let apart = apart * tensor(counts, [1, p]) * tensor(shares, [samples, 1]);
             ((apart.clone() * apart).sum_dim(1) + TINY).sqrt().mean()
@@ -110,8 +116,11 @@ mod tests {
             norms: vec![5.0],
         };
         for (kind, wanted) in [(Loss::RelativeL2, 11.25f32.sqrt() / 5.0), (Loss::Mse, 7.5)] {
-            let loss = of_coefficients(kind, beta.clone(), &answers, &[2.0, 0.5]);
+            let loss = of_coefficients(kind, beta.clone(), &answers, &[2.0, 0.5], 5.0);
             assert!((to_vec(loss)[0] - wanted).abs() < 1e-5, "{kind:?}");
         }
+        // Beside targets a million times as large, those of this sample are as good as zero.
+        let loss = of_coefficients(Loss::RelativeL2, beta, &answers, &[2.0, 0.5], 5e6);
+        assert!((to_vec(loss)[0] - 11.25f32.sqrt() / 5e3).abs() < 1e-6);
     }
 }

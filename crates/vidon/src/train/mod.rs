@@ -240,14 +240,20 @@ impl Training {
         if let Some(gigabytes) = recipe.train.memory_gb {
             set_memory_limit((1e9 * gigabytes) as usize);
         }
-        let (model, entries) = data.model(&recipe)?;
-        data.prepare(&model, &entries)?;
+        let (model, mut entries) = data.model(&recipe)?;
         let device = Device::flex().autodiff();
         let with_mean = recipe.train.ema.is_some();
         let mut state = match &resumed {
             Some(subject) => State::load(&entries, &device, with_mean, subject, folder)?,
             None => State::new(&entries, &device, with_mean),
         };
+        // What was taken from the data then goes on to be used.
+        for (entry, tensor) in entries.iter_mut().zip(&state.params.tensors) {
+            if !entry.trained {
+                entry.values = to_vec(tensor.clone());
+            }
+        }
+        data.prepare(&recipe, &model, &entries)?;
         if resumed.is_some()
             && let Some(best) = Best::read(folder)
             && state.progress.best.is_none_or(|b| best.error < b.error)
@@ -432,18 +438,12 @@ impl Training {
         let fitted = self.data.target_fits.as_ref();
         batch.answers = fitted.map(|f| f.of(&order[start..end]));
         if train.symmetries.any() {
-            let zeros = |width: usize, of: fn(&Normalisation) -> Vec<f32>| {
-                let scaling = self.data.normalisation.as_ref();
-                scaling.map_or_else(|| vec![0.0; width], of)
-            };
-            let seen = zeros(batch.sensor_values.width(), |n| n.sensor_values.zeros());
-            let wanted = zeros(batch.targets.width(), |n| n.targets.zeros());
             let known = Known {
-                sensors: self.model.projection().map(|p| (p, seen)),
-                answers: fitted.map(|f| (f.projection(), f.zeros(&wanted))),
+                sensors: self.model.projection(),
+                answers: fitted.map(|f| f.projection()),
             };
             let coords = &self.data.meta.sensor_coords;
-            train.symmetries.apply(&mut batch, coords, &known, &mut rng);
+            train.symmetries.apply(&mut batch, coords, known, &mut rng);
         }
         if let (Some(fitted), Some(answers)) = (fitted, &mut batch.answers) {
             fitted.arrange(answers);
@@ -476,9 +476,9 @@ impl Training {
         let batch = self.batch();
         let samples = batch.len();
         let rate = self.rate();
-        let scaling = self.data.normalisation.as_ref();
+        let scale = (self.data.normalisation.as_ref(), self.data.size);
         let train = &self.recipe.train;
-        let found = take_step(&mut self.state, train, &self.model, scaling, batch, rate)?;
+        let found = take_step(&mut self.state, train, &self.model, scale, batch, rate)?;
         if let Some(decay) = train.ema
             && found.is_finite()
         {
@@ -532,12 +532,12 @@ fn take_step(
     state: &mut State,
     train: &TrainRecipe,
     model: &Model,
-    scaling: Option<&Normalisation>,
+    scale: (Option<&Normalisation>, f64),
     batch: Batch,
     rate: f64,
 ) -> Result<f64> {
     let device = Device::flex().autodiff();
-    let value = loss(train.loss, model, &state.params, scaling, batch, &device)?;
+    let value = loss(train.loss, model, &state.params, scale, batch, &device)?;
     let found = to_vec(value.clone())[0] as f64;
     if !found.is_finite() {
         return Ok(found);
@@ -580,7 +580,7 @@ pub fn time_steps(
         .map(|k| {
             let start = Instant::now();
             let batch = Batch::random(&samples, subset, &mut stream(train.seed, "step", k as u64));
-            take_step(&mut state, train, model, None, batch, train.rate)?;
+            take_step(&mut state, train, model, (None, 1.0), batch, train.rate)?;
             Ok(start.elapsed().as_secs_f64())
         })
         .collect()

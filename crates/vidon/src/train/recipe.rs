@@ -272,7 +272,16 @@ impl TrainRecipe {
         if self.coefficients && self.queries.is_some() {
             return Some("coefficients = true uses all targets at once; leave out queries".into());
         }
-        if self.log_values && self.symmetries.odd {
+        let Symmetries {
+            flips, swaps, odd, ..
+        } = self.symmetries;
+        if odd && !flips && !swaps {
+            return Some(
+                "symmetries that are odd change the sign of mirror images; add flips or swaps"
+                    .into(),
+            );
+        }
+        if self.log_values && odd {
             return Some(
                 "symmetries that are odd change signs, which log_values cannot take".into(),
             );

@@ -1,7 +1,7 @@
 //! Symmetries of a problem as free data: in every step each sample is seen through a randomly drawn one, sensors and queries alike.
 //!
 //! On the box of the sensors: flips of axes, swaps of axes, and on a torus shifts along the axes. With `odd` a mirror image (an odd number of flips
-//! and swaps) changes the sign of values and targets, as that of a vorticity does.
+//! and swaps) changes the sign of values and targets, as that of a vorticity does; they are scaled so that zero stays zero.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,11 @@ pub struct Symmetries {
     pub odd: bool,
 }
 
-/// What is known of a batch as coefficients, and what the zeros of their components look like to the network.
-#[derive(Default)]
+/// The projections that gave what is known of a batch as coefficients.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    pub sensors: Option<(&'a Projection, Vec<f32>)>,
-    pub answers: Option<(&'a Projection, Vec<f32>)>,
+    pub sensors: Option<&'a Projection>,
+    pub answers: Option<&'a Projection>,
 }
 
 /// One symmetry, in coordinates scaled to [0, 1].
@@ -93,11 +93,11 @@ impl Symmetries {
     }
 
     /// Moves every sample of the batch, and what is known of its sensors and answers, by a symmetry of its own.
-    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], known: &Known, rng: &mut Rng) {
+    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], known: Known, rng: &mut Rng) {
         let dim = coords.len();
         let ends: Vec<[f64; 2]> = coords
             .iter()
-            .map(|c| c.range.unwrap_or([0.0, 1.0]))
+            .map(|c| c.range.expect("checked before training"))
             .collect();
         batch.separate_queries();
         let offsets = batch.query_offsets.clone().expect("separate queries");
@@ -118,14 +118,14 @@ impl Symmetries {
             }
             let negative = self.odd && motion.mirrored;
             let coefs = [
-                (batch.fits.as_mut(), &known.sensors),
-                (batch.answers.as_mut().map(|a| &mut a.coefs), &known.answers),
+                (batch.fits.as_mut(), known.sensors),
+                (batch.answers.as_mut().map(|a| &mut a.coefs), known.answers),
             ];
             for (rows, known) in coefs {
-                if let (Some(rows), Some((projection, zeros))) = (rows, known) {
+                if let (Some(rows), Some(projection)) = (rows, known) {
                     let width = rows.width();
                     let own = &mut rows.data_mut()[sample * width..(sample + 1) * width];
-                    projection.move_fit(own, &motion.axes, negative.then_some(zeros));
+                    projection.move_fit(own, &motion.axes, negative);
                 }
             }
             if negative {
@@ -199,7 +199,7 @@ mod tests {
         symmetries.apply(
             &mut batch,
             &coords,
-            &Known::default(),
+            Known::default(),
             &mut stream(1, "test", 0),
         );
         assert_eq!(batch.query_offsets, Some(vec![0, 20, 40, 60, 80]));
@@ -239,7 +239,7 @@ mod tests {
         odd.apply(
             &mut batch,
             &coords,
-            &Known::default(),
+            Known::default(),
             &mut stream(2, "test", 0),
         );
         for (p, v) in batch.sensor_coords.iter().zip(batch.sensor_values.data()) {
@@ -255,7 +255,7 @@ mod tests {
         shifts.apply(
             &mut batch,
             &coords,
-            &Known::default(),
+            Known::default(),
             &mut stream(3, "test", 0),
         );
         assert!(
@@ -323,7 +323,7 @@ mod tests {
                 shifts,
                 odd,
             };
-            assert!(projection.moves(shifts, odd, &coords));
+            assert!(projection.moves(shifts, &coords));
             let fit = projection
                 .fits(&entries, std::slice::from_ref(&sample))
                 .remove(0);
@@ -332,10 +332,10 @@ mod tests {
                 batch.fits = Some(Rows::new(fit.len(), fit.clone()));
                 let rng = &mut stream(seed, "motion", 0);
                 let known = Known {
-                    sensors: Some((projection, vec![0.0])),
+                    sensors: Some(projection),
                     answers: None,
                 };
-                symmetries.apply(&mut batch, &coords, &known, rng);
+                symmetries.apply(&mut batch, &coords, known, rng);
                 let moved = Sample {
                     sensor_coords: batch.sensor_coords.clone(),
                     sensor_values: batch.sensor_values.clone(),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::data::{Channel, DatasetWriter, Meta, Rows};
-use crate::models::{ModelName, Params, paper_config};
+use crate::models::{Frame, ModelName, Params, paper_config};
 use crate::sensors::Layout;
 use crate::train::checkpoint::CHECKPOINT;
 use crate::{Published, published};
@@ -97,6 +97,21 @@ fn a_resumed_training_is_the_one_that_was_never_stopped() {
     );
     let more = Training::resume(&at("whole"), Some(70), None, None, &()).unwrap();
     assert_eq!(more.run(&()).unwrap().step, 70);
+}
+
+/// A checkpoint says in JSON what it is of, ends of boxes included: they come back as they were.
+#[test]
+fn boxes_of_the_data_are_recognised() {
+    let mut rng = stream(1, "boxes", 0);
+    for _ in 0..500 {
+        let frame = Frame {
+            lo: vec![-rng.random::<f32>() as f64],
+            hi: vec![rng.random::<f32>() as f64],
+            ..Frame::default()
+        };
+        let json = serde_json::to_string(&frame).unwrap();
+        assert_eq!(serde_json::from_str::<Frame>(&json).unwrap(), frame);
+    }
 }
 
 /// Where fits of sensors and targets are worked out once and moved with the symmetries, stopping changes nothing either.
@@ -237,18 +252,19 @@ fn check_losses(recipe: &Recipe, tolerance: f64) {
     let mut data = Data::load(&recipe, None, &()).unwrap();
     recipe.model.fill_frames(&data.meta);
     let (model, entries) = data.model(&recipe).unwrap();
+    data.prepare(&recipe, &model, &entries).unwrap();
     let device = Device::flex().autodiff();
     let params = Params::new(&entries, &device, DType::F32);
     let refs: Vec<&Sample> = data.train.iter().collect();
     let value = |kind: Loss| {
-        let scaling = data.normalisation.as_ref();
+        let scale = (data.normalisation.as_ref(), data.size);
         let mut batch = Batch::new(&refs);
         batch.answers = data.target_fits.as_ref().map(|fitted| {
             let mut answers = fitted.of(&(0..refs.len()).collect::<Vec<_>>());
             fitted.arrange(&mut answers);
             answers
         });
-        let found = loss(kind, &model, &params, scaling, batch, &device).unwrap();
+        let found = loss(kind, &model, &params, scale, batch, &device).unwrap();
         to_vec(found)[0] as f64
     };
     let weights = Weights {
