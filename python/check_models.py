@@ -64,9 +64,9 @@ def waves(dim, reach, family):
 
 def project(config, w, x, u):
     """Regularised least squares, a row a component."""
-    decay, ridge = w["projection.prior"]
+    decay, ridge, fall = w["projection.prior"]
     functions, squares = fourier(config["frame"], config["functions"], x, whole=True)
-    prior = (1 + squares) ** (-decay / 2)
+    prior = (1 + squares) ** (-decay / 2) * np.exp(-fall * np.sqrt(squares))
     a = functions * prior
     matrix = a.T @ a / len(x) + ridge * np.eye(len(prior))
     return (prior[:, None] * np.linalg.solve(matrix, a.T @ u / len(x))).T

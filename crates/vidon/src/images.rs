@@ -9,8 +9,7 @@
 use burn::tensor::{DType, Tensor, TensorData};
 
 use crate::error::Result;
-use crate::models::{Basis, Frame, Inputs, Params, Turn, Weights, to_vec};
-use crate::train::Symmetries;
+use crate::models::{Basis, Frame, Inputs, Params, Symmetries, Turn, Weights, to_vec};
 
 /// In more dimensions there are too many images.
 const MOST_AXES: usize = 3;

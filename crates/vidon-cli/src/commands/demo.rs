@@ -31,7 +31,7 @@ pub struct Arguments {
     pretrained: bool,
 
     /// How long to train
-    #[arg(long, value_name = "TIME", default_value = "2m")]
+    #[arg(long, value_name = "TIME", default_value = "100s")]
     budget: Budget,
 
     /// Test samples to measure the error with

@@ -83,10 +83,19 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     if samples == 0 {
         return Err(Error::Setting("--samples must be at least 1".into()));
     }
+    let drawn = arguments.plot.is_some() || arguments.plot_heads.is_some();
+    let there = samples.max(source.size());
+    if drawn && arguments.sample >= there {
+        return Err(Error::Setting(format!(
+            "--sample {}: there are samples 0 to {}",
+            arguments.sample,
+            there - 1
+        )));
+    }
     let summary = measure(&predictor, &source, samples, ui)?;
     let meta = source.meta()?;
     report(&arguments, &predictor, &meta, &summary)?;
-    if arguments.plot.is_some() || arguments.plot_heads.is_some() {
+    if drawn {
         pictures(&arguments, &predictor, &source, &meta, ui)?;
     }
     Ok(())
@@ -242,12 +251,6 @@ fn pictures(
 fn nth(source: &Source, n: usize, ui: &Ui) -> Result<Sample> {
     if let Source::File(file) = source {
         return file.sample(n);
-    }
-    if n >= source.size() {
-        return Err(Error::Setting(format!(
-            "--sample {n}: there are samples 0 to {}",
-            source.size() - 1
-        )));
     }
     let mut found = None;
     let mut at = 0;

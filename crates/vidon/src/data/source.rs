@@ -134,9 +134,18 @@ impl Source {
 
     /// The first `count` samples in memory.
     pub fn collect(&self, count: usize, watch: &dyn Watch) -> Result<Vec<Sample>> {
-        let mut all = Vec::new();
+        let mut all: Vec<Sample> = Vec::new();
         self.blocks(count, watch, |block| {
-            all.extend_from_slice(block);
+            for sample in block {
+                let mut sample = sample.clone();
+                // Equal queries are one in memory, which is also how batches know them.
+                if let Some(before) = all.last()
+                    && before.query_coords == sample.query_coords
+                {
+                    sample.query_coords = before.query_coords.clone();
+                }
+                all.push(sample);
+            }
             Ok(())
         })?;
         Ok(all)
@@ -192,5 +201,26 @@ mod tests {
         let sample = sample(source);
         assert_eq!(sample.sensor_coords.len(), 65 * 65);
         assert_eq!(sample.sensor_coords, *sample.query_coords);
+    }
+
+    #[test]
+    fn equal_queries_are_one_in_memory() {
+        let source = |layout| {
+            Source::Problem(ProblemSource {
+                problem: ProblemName::AllenCahn.problem(None).unwrap(),
+                layout,
+                split: Split::Train,
+                seed: 0,
+                sensor_seed: 0,
+                cache: None,
+                sensors_on_grid: false,
+                scattered: None,
+            })
+        };
+        for (layout, one) in [(Layout::Regular, true), (Layout::Variable, false)] {
+            let samples = source(layout).collect(3, &()).unwrap();
+            let [a, b] = [0, 2].map(|i: usize| &samples[i].query_coords);
+            assert_eq!(std::sync::Arc::ptr_eq(a, b), one, "{layout:?}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Projection heads: what scattered sensors say of a function, by regularised least squares in a basis φ,
 //!
-//!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m,   A_jk = P_k φ_k(x_j),   P_k = (1 + |k|²)^{-decay/2}.
+//!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m,   A_jk = P_k φ_k(x_j),   P_k = (1 + |k|²)^{-decay/2} e^{-fall |k|}.
 //!
 //! It takes any number of sensors, anywhere, in any order; where there are few, the prior P takes over. Averages over random sensors are off by
-//! m^{-1/2}; this is nearly exact on smooth functions. Decay and λ are chosen by how well left-out sensors of training samples are predicted. The network
-//! sees the coefficients with the mean and spread of the training set taken out.
+//! m^{-1/2}; this is nearly exact on smooth functions. The prior and λ are chosen by how well left-out sensors of training samples are predicted: powers for
+//! functions of finite smoothness, exponentials for analytic ones. The network sees the coefficients with the mean and spread of the training set taken out.
 
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
@@ -17,9 +17,10 @@ use crate::models::inputs::{Inputs, to_vec};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
 use crate::rng::stream;
 
-/// Choices of decay and λ.
+/// Choices of decay, of fall (one of the two is zero) and of λ.
 const DECAYS: [f64; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0];
-const RIDGES: [f64; 6] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1];
+const FALLS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+const RIDGES: [f64; 8] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
 /// Training samples that the choice looks at, and the share of their sensors that is left out.
 const TRIALS: usize = 24;
 const LEFT_OUT: usize = 8;
@@ -42,7 +43,7 @@ pub struct ProjectionConfig {
 pub(crate) struct Projection {
     basis: Basis,
     values: usize,
-    /// Not trained: decay and λ, and mean and spread of every coefficient.
+    /// Not trained: decay, λ and fall, and mean and spread of every coefficient.
     prior: Key,
     mean: Key,
     spread: Key,
@@ -55,7 +56,7 @@ impl Projection {
         Self {
             basis,
             values,
-            prior: plan.add("projection.prior".into(), &[2], Init::Fixed),
+            prior: plan.add("projection.prior".into(), &[3], Init::Fixed),
             mean: plan.add("projection.mean".into(), &[outputs], Init::Fixed),
             spread: plan.add("projection.spread".into(), &[outputs], Init::Fixed),
         }
@@ -73,7 +74,7 @@ impl Projection {
         self.basis.len() * self.values
     }
 
-    /// Chooses decay and λ, and measures the coefficients of the training set.
+    /// Chooses the prior and λ, and measures the coefficients of the training set.
     pub fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
         self.choose(entries, samples);
         let few = &samples[..samples.len().min(MEASURED)];
@@ -84,7 +85,7 @@ impl Projection {
         Ok(())
     }
 
-    /// Chooses decay and λ by how well left-out sensors are predicted.
+    /// Chooses the prior and λ by how well left-out sensors are predicted.
     pub fn choose(&self, entries: &mut [Entry], samples: &[Sample]) {
         let trials: Vec<Trial> = samples
             .par_iter()
@@ -92,29 +93,38 @@ impl Projection {
             .filter(|s| s.sensor_coords.len() >= 2 * LEFT_OUT)
             .map(|s| Trial::new(self, s))
             .collect();
-        let mut best = (f64::INFINITY, 2.0, 1e-3);
-        // Where samples have few sensors, none is left out, and the choice stays what it is.
-        let decays = if trials.is_empty() { &[][..] } else { &DECAYS };
-        for &decay in decays {
-            let prior = self.amplitudes(decay);
+        let mut best = (f64::INFINITY, [2.0, 1e-3, 0.0]);
+        let powers = DECAYS.map(|decay| (decay, 0.0));
+        let exponentials = FALLS.map(|fall| (0.0, fall));
+        for (decay, fall) in powers.into_iter().chain(exponentials) {
+            // Where samples have few sensors, none is left out, and the choice stays what it is.
+            if trials.is_empty() {
+                break;
+            }
+            let amplitudes = self.amplitudes(decay, fall);
+            let mut before = f64::INFINITY;
             for ridge in RIDGES {
-                let misses = trials.par_iter().map(|t| t.miss(self, &prior, ridge));
+                let misses = trials.par_iter().map(|t| t.miss(self, &amplitudes, ridge));
                 // In order, for the same bits on any number of threads.
                 let miss: f64 = misses.collect::<Vec<f64>>().iter().sum();
                 if miss < best.0 {
-                    best = (miss, decay, ridge);
+                    best = (miss, [decay as f32, ridge as f32, fall as f32]);
                 }
+                // A smaller λ than the best only follows the noise more closely.
+                if miss > before {
+                    break;
+                }
+                before = miss;
             }
         }
-        let (_, decay, ridge) = best;
-        entries[self.prior.place()].values = vec![decay as f32, ridge as f32];
+        entries[self.prior.place()].values = best.1.to_vec();
     }
 
-    fn amplitudes(&self, decay: f64) -> Vec<f64> {
+    fn amplitudes(&self, decay: f64, fall: f64) -> Vec<f64> {
         let orders = self.basis.orders();
         orders
             .iter()
-            .map(|k| (1.0 + k * k).powf(-0.5 * decay))
+            .map(|k| (1.0 + k * k).powf(-0.5 * decay) * (-fall * k).exp())
             .collect()
     }
 
@@ -126,7 +136,8 @@ impl Projection {
         values: &[f32],
         offsets: &[usize],
     ) -> Vec<f32> {
-        let (amplitudes, ridge) = (self.amplitudes(prior[0] as f64), prior[1] as f64);
+        let [decay, ridge, fall] = [0, 1, 2].map(|i| prior[i] as f64);
+        let amplitudes = self.amplitudes(decay, fall);
         let dim = coords.len() / offsets[offsets.len() - 1];
         let fits: Vec<Vec<f32>> = offsets
             .par_windows(2)
@@ -315,7 +326,7 @@ impl Trial {
         }
     }
 
-    /// The squared error on the left-out sensors, relative to all readings.
+    /// The error on the left-out sensors, relative to all readings.
     fn miss(&self, projection: &Projection, prior: &[f64], ridge: f64) -> f64 {
         let (n, width) = (projection.basis.len(), projection.values);
         let coefs = self.normal.solve(prior, ridge);
@@ -329,7 +340,7 @@ impl Trial {
         }
         // Sums that are not finite lose.
         if far.is_finite() {
-            far / self.norm.max(f64::MIN_POSITIVE)
+            (far / self.norm.max(f64::MIN_POSITIVE)).sqrt()
         } else {
             f64::MAX
         }
@@ -384,15 +395,10 @@ mod tests {
         let mut entries = plan.entries;
         let samples: Vec<Sample> = (0..30).map(|i| smooth(150, i)).collect();
         projection.fit(&mut entries, &samples).unwrap();
-        let prior = projection.amplitudes(entries[0].values[0] as f64);
-        let ridge = entries[0].values[1] as f64;
         let fresh = smooth(150, 99);
-        let coefs = projection.coefs(
-            fresh.sensor_coords.data(),
-            fresh.sensor_values.data(),
-            &prior,
-            ridge,
-        );
+        let coefs = projection
+            .fits(&entries, std::slice::from_ref(&fresh))
+            .remove(0);
         let features = projection.basis.evaluate(fresh.sensor_coords.data(), 49);
         let worst = features
             .chunks(49)
@@ -415,5 +421,42 @@ mod tests {
             assert!((a - b).abs() < 1e-2 * a.abs().max(1.0), "{a} {b}");
         }
         assert!(run(&smooth(1, 7)).iter().all(|c| c.is_finite()));
+    }
+
+    /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.
+    #[test]
+    fn the_prior_of_analytic_functions_is_exponential() {
+        let frame = Frame {
+            lo: vec![0.0; 2],
+            hi: vec![1.0; 2],
+            family: Family::Legendre,
+            times: 0,
+        };
+        let config = ProjectionConfig {
+            frame,
+            functions: 105,
+        };
+        let (projection, mut entries) = Projection::alone(&config, 1);
+        let front = |p: &[f32], index: u64| (6.0 * (p[0] + 0.5 * p[1]) - 0.3 * index as f32).tanh();
+        let fronts: Vec<Sample> = (0..24)
+            .map(|index| {
+                let mut sample = smooth(400, index);
+                let values = sample.sensor_coords.iter().map(|p| front(p, index));
+                sample.sensor_values = Rows::new(1, values.collect());
+                sample
+            })
+            .collect();
+        projection.choose(&mut entries, &fronts);
+        let [decay, _, fall] = entries[projection.prior.place()].values[..] else {
+            panic!("a prior has three numbers");
+        };
+        assert!(decay == 0.0 && fall > 0.0, "{decay} {fall}");
+        let coefs = projection.fits(&entries, &fronts[3..4]).remove(0);
+        let places: Vec<f32> = (0..64).map(|i| 0.1 + 0.1 * (i % 8) as f32).collect();
+        for place in places.chunks(2) {
+            let row = projection.basis.evaluate(place, coefs.len());
+            let found: f32 = row.iter().zip(&coefs).map(|(f, c)| f * c).sum();
+            assert!((found - front(place, 3)).abs() < 0.02);
+        }
     }
 }

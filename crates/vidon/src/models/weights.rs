@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Meta, Normalisation};
 use crate::error::{Error, Result};
-use crate::models::{Dims, Entry, Model, ModelConfig};
+use crate::models::{Dims, Entry, Model, ModelConfig, Symmetries};
 use crate::tensors::{Named, TensorFile, write_tensors};
-use crate::train::Symmetries;
 
 const FORMAT: u32 = 1;
 

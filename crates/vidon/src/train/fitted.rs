@@ -13,9 +13,8 @@ use rayon::prelude::*;
 use crate::data::{Answers, Channel, Rows, Sample};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky_solve, factorise};
-use crate::models::{Basis, Frame, MOST_PROJECTED, Projection, ProjectionConfig};
+use crate::models::{Basis, Frame, MOST_PROJECTED, Projection, ProjectionConfig, Symmetries};
 use crate::train::data::root_mean_square;
-use crate::train::symmetry::Symmetries;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
 const RIDGE: f64 = 1e-9;
@@ -200,7 +199,7 @@ mod tests {
     use crate::data::Batch;
     use crate::models::Family;
     use crate::rng::stream;
-    use crate::train::symmetry::Known;
+    use crate::train::motion::{Known, move_batch};
     use rand::RngExt;
 
     fn fitted(basis: &Basis, samples: &[Sample], symmetries: Symmetries) -> Result<Fitted> {
@@ -314,7 +313,7 @@ mod tests {
                     answers: Some(fitted.projection()),
                 };
                 let rng = &mut stream(seed, "motion", 0);
-                symmetries.apply(&mut batch, &coords, known, rng);
+                move_batch(symmetries, &mut batch, &coords, known, rng);
                 let mut answers = batch.answers.take().unwrap();
                 fitted.arrange(&mut answers);
                 let n = basis.len();

@@ -18,11 +18,11 @@ mod events;
 mod fitted;
 mod loss;
 mod metrics;
+mod motion;
 mod optimiser;
 mod recipe;
 mod schedule;
 mod standing;
-mod symmetry;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
@@ -31,7 +31,6 @@ pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
 pub use schedule::Schedule;
 pub use standing::Standing;
-pub use symmetry::Symmetries;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -52,8 +51,8 @@ use crate::train::checkpoint::{State, Subject};
 use crate::train::data::Data;
 use crate::train::loss::loss;
 use crate::train::metrics::{Metrics, now};
+use crate::train::motion::{Known, move_batch};
 use crate::train::optimiser::Step;
-use crate::train::symmetry::Known;
 
 const RECIPE: &str = "recipe.toml";
 const LAST: &str = "last.safetensors";
@@ -443,7 +442,7 @@ impl Training {
                 answers: fitted.map(|f| f.projection()),
             };
             let coords = &self.data.meta.sensor_coords;
-            train.symmetries.apply(&mut batch, coords, known, &mut rng);
+            move_batch(train.symmetries, &mut batch, coords, known, &mut rng);
         }
         if let (Some(fitted), Some(answers)) = (fitted, &mut batch.answers) {
             fitted.arrange(answers);

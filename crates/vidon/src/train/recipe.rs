@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{ProblemSource, Source};
 use crate::error::{Error, Result};
-use crate::models::ModelConfig;
+use crate::models::{ModelConfig, Symmetries};
 use crate::problems::{Boundary, ProblemName, Split};
 use crate::sensors::Layout;
 use crate::train::budget::Budget;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
-use crate::train::symmetry::Symmetries;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

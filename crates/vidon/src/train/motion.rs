@@ -1,23 +1,10 @@
 //! Symmetries of a problem as free data: in every step each sample is seen through a randomly drawn one, sensors and queries alike.
-//!
-//! On the box of the sensors: flips of axes, swaps of axes, and on a torus shifts along the axes. With `odd` a mirror image (an odd number of flips
-//! and swaps) changes the sign of values and targets, as that of a vorticity does; they are scaled so that zero stays zero.
 
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use crate::data::{Batch, Channel, Rows};
-use crate::models::{Projection, Turn};
+use crate::models::{Projection, Symmetries, Turn};
 use crate::rng::Rng;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Symmetries {
-    pub flips: bool,
-    pub swaps: bool,
-    pub shifts: bool,
-    pub odd: bool,
-}
 
 /// The projections that gave what is known of a batch as coefficients.
 #[derive(Clone, Copy, Default)]
@@ -32,44 +19,11 @@ struct Motion {
     mirrored: bool,
 }
 
-impl Symmetries {
-    pub fn any(self) -> bool {
-        self.flips || self.swaps || self.shifts
-    }
-
-    /// All flips and swaps (no shifts) of so many axes, the one that changes nothing first, and whether each is a mirror image.
-    pub(crate) fn all(self, dim: usize) -> Vec<(Vec<Turn>, bool)> {
-        let mut orders = vec![(Vec::new(), false)];
-        for _ in 0..dim {
-            let longer = orders.iter().flat_map(|(order, odd): &(Vec<usize>, bool)| {
-                let left = (0..dim).filter(|axis| !order.contains(axis));
-                let left: Vec<usize> = match self.swaps {
-                    true => left.collect(),
-                    false => left.take(1).collect(),
-                };
-                // The n-th of those that are left is n exchanges away.
-                left.into_iter()
-                    .enumerate()
-                    .map(move |(n, axis)| ([&order[..], &[axis]].concat(), odd ^ (n % 2 == 1)))
-            });
-            orders = longer.collect();
-        }
-        let flips = if self.flips { 1 << dim } else { 1 };
-        let turned = |(order, odd): &(Vec<usize>, bool)| {
-            let (order, odd) = (order.clone(), *odd);
-            (0..flips).map(move |bits: usize| {
-                let turn = |(i, from): (usize, &usize)| (*from, bits >> i & 1 == 1, 0.0);
-                let turns = order.iter().enumerate().map(turn).collect();
-                (turns, odd ^ (bits.count_ones() % 2 == 1))
-            })
-        };
-        orders.iter().flat_map(turned).collect()
-    }
-
-    fn draw(self, dim: usize, rng: &mut Rng) -> Motion {
+impl Motion {
+    fn draw(symmetries: Symmetries, dim: usize, rng: &mut Rng) -> Motion {
         let mut order: Vec<usize> = (0..dim).collect();
         let mut mirrored = false;
-        if self.swaps {
+        if symmetries.swaps {
             for i in (1..dim).rev() {
                 let j = rng.random_range(0..=i);
                 order.swap(i, j);
@@ -77,9 +31,9 @@ impl Symmetries {
             }
         }
         let axes = order.into_iter().map(|from| {
-            let flip = self.flips && rng.random::<bool>();
+            let flip = symmetries.flips && rng.random::<bool>();
             mirrored ^= flip;
-            let shift = if self.shifts {
+            let shift = if symmetries.shifts {
                 rng.random::<f64>()
             } else {
                 0.0
@@ -92,57 +46,6 @@ impl Symmetries {
         }
     }
 
-    /// Moves every sample of the batch, and what is known of its sensors and answers, by a symmetry of its own.
-    pub(crate) fn apply(self, batch: &mut Batch, coords: &[Channel], known: Known, rng: &mut Rng) {
-        let dim = coords.len();
-        let ends: Vec<[f64; 2]> = coords
-            .iter()
-            .map(|c| c.range.expect("checked before training"))
-            .collect();
-        batch.separate_queries();
-        let offsets = batch.query_offsets.clone().expect("separate queries");
-        for sample in 0..batch.len() {
-            let motion = self.draw(dim, rng);
-            let sensors = batch.sensor_offsets[sample]..batch.sensor_offsets[sample + 1];
-            let queries = offsets[sample]..offsets[sample + 1];
-            let parts = [
-                (&mut batch.sensor_coords, sensors.clone()),
-                (&mut batch.query_coords, queries.clone()),
-            ];
-            for (rows, range) in parts {
-                let width = rows.width();
-                let part = &mut rows.data_mut()[range.start * width..range.end * width];
-                for point in part.chunks_exact_mut(width) {
-                    motion.apply(&mut point[..dim], &ends);
-                }
-            }
-            let negative = self.odd && motion.mirrored;
-            let coefs = [
-                (batch.fits.as_mut(), known.sensors),
-                (batch.answers.as_mut().map(|a| &mut a.coefs), known.answers),
-            ];
-            for (rows, known) in coefs {
-                if let (Some(rows), Some(projection)) = (rows, known) {
-                    let width = rows.width();
-                    let own = &mut rows.data_mut()[sample * width..(sample + 1) * width];
-                    projection.move_fit(own, &motion.axes, negative);
-                }
-            }
-            if negative {
-                negate(&mut batch.sensor_values, sensors);
-                negate(&mut batch.targets, queries);
-            }
-        }
-    }
-}
-
-fn negate(rows: &mut Rows, range: std::ops::Range<usize>) {
-    let width = rows.width();
-    let part = &mut rows.data_mut()[range.start * width..range.end * width];
-    part.iter_mut().for_each(|v| *v = -*v);
-}
-
-impl Motion {
     fn apply(&self, point: &mut [f32], ends: &[[f64; 2]]) {
         let scaled: Vec<f64> = point
             .iter()
@@ -162,6 +65,61 @@ impl Motion {
             *to = (lo + x * (hi - lo)) as f32;
         }
     }
+}
+
+/// Moves every sample of the batch, and what is known of its sensors and answers, by a symmetry of its own.
+pub(crate) fn move_batch(
+    symmetries: Symmetries,
+    batch: &mut Batch,
+    coords: &[Channel],
+    known: Known,
+    rng: &mut Rng,
+) {
+    let dim = coords.len();
+    let ends: Vec<[f64; 2]> = coords
+        .iter()
+        .map(|c| c.range.expect("checked before training"))
+        .collect();
+    batch.separate_queries();
+    let offsets = batch.query_offsets.clone().expect("separate queries");
+    for sample in 0..batch.len() {
+        let motion = Motion::draw(symmetries, dim, rng);
+        let sensors = batch.sensor_offsets[sample]..batch.sensor_offsets[sample + 1];
+        let queries = offsets[sample]..offsets[sample + 1];
+        let parts = [
+            (&mut batch.sensor_coords, sensors.clone()),
+            (&mut batch.query_coords, queries.clone()),
+        ];
+        for (rows, range) in parts {
+            let width = rows.width();
+            let part = &mut rows.data_mut()[range.start * width..range.end * width];
+            for point in part.chunks_exact_mut(width) {
+                motion.apply(&mut point[..dim], &ends);
+            }
+        }
+        let negative = symmetries.odd && motion.mirrored;
+        let coefs = [
+            (batch.fits.as_mut(), known.sensors),
+            (batch.answers.as_mut().map(|a| &mut a.coefs), known.answers),
+        ];
+        for (rows, known) in coefs {
+            if let (Some(rows), Some(projection)) = (rows, known) {
+                let width = rows.width();
+                let own = &mut rows.data_mut()[sample * width..(sample + 1) * width];
+                projection.move_fit(own, &motion.axes, negative);
+            }
+        }
+        if negative {
+            negate(&mut batch.sensor_values, sensors);
+            negate(&mut batch.targets, queries);
+        }
+    }
+}
+
+fn negate(rows: &mut Rows, range: std::ops::Range<usize>) {
+    let width = rows.width();
+    let part = &mut rows.data_mut()[range.start * width..range.end * width];
+    part.iter_mut().for_each(|v| *v = -*v);
 }
 
 #[cfg(test)]
@@ -196,7 +154,8 @@ mod tests {
             ..Symmetries::default()
         };
         let mut batch = Batch::new(&[&sample, &sample, &sample, &sample]);
-        symmetries.apply(
+        move_batch(
+            symmetries,
             &mut batch,
             &coords,
             Known::default(),
@@ -236,7 +195,8 @@ mod tests {
             odd: true,
             ..Symmetries::default()
         };
-        odd.apply(
+        move_batch(
+            odd,
             &mut batch,
             &coords,
             Known::default(),
@@ -252,7 +212,8 @@ mod tests {
             shifts: true,
             ..Symmetries::default()
         };
-        shifts.apply(
+        move_batch(
+            shifts,
             &mut batch,
             &coords,
             Known::default(),
@@ -316,7 +277,7 @@ mod tests {
             entries
                 .iter_mut()
                 .filter(|e| e.name == "projection.prior")
-                .for_each(|e| e.values = vec![2.0, 1e-4]);
+                .for_each(|e| e.values = vec![2.0, 1e-4, 0.0]);
             let symmetries = Symmetries {
                 flips: true,
                 swaps: true,
@@ -335,7 +296,7 @@ mod tests {
                     sensors: Some(projection),
                     answers: None,
                 };
-                symmetries.apply(&mut batch, &coords, known, rng);
+                move_batch(symmetries, &mut batch, &coords, known, rng);
                 let moved = Sample {
                     sensor_coords: batch.sensor_coords.clone(),
                     sensor_values: batch.sensor_values.clone(),
