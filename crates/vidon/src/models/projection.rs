@@ -96,11 +96,12 @@ impl Projection {
         let mut best = (f64::INFINITY, [2.0, 1e-3, 0.0]);
         let powers = DECAYS.map(|decay| (decay, 0.0));
         let exponentials = FALLS.map(|fall| (0.0, fall));
-        for (decay, fall) in powers.into_iter().chain(exponentials) {
-            // Where samples have few sensors, none is left out, and the choice stays what it is.
-            if trials.is_empty() {
-                break;
-            }
+        let mut shapes: Vec<(f64, f64)> = powers.into_iter().chain(exponentials).collect();
+        // Where samples have few sensors, none is left out, and the choice stays what it is.
+        if trials.is_empty() {
+            shapes.clear();
+        }
+        for (decay, fall) in shapes {
             let amplitudes = self.amplitudes(decay, fall);
             let mut before = f64::INFINITY;
             for ridge in RIDGES {
@@ -359,6 +360,16 @@ mod tests {
     use rand::RngExt;
     use std::sync::Arc;
 
+    fn on_unit_square(family: Family, functions: usize) -> ProjectionConfig {
+        let frame = Frame {
+            lo: vec![0.0; 2],
+            hi: vec![1.0; 2],
+            family,
+            times: 0,
+        };
+        ProjectionConfig { frame, functions }
+    }
+
     fn smooth(m: usize, index: u64) -> Sample {
         let mut rng = stream(5, "smooth", index);
         let (a, b) = (
@@ -380,16 +391,7 @@ mod tests {
     /// A trigonometric polynomial is recovered from scattered sensors; the order of the sensors does not matter; one sensor is enough for an answer.
     #[test]
     fn smooth_functions_are_recovered_from_scattered_sensors() {
-        let frame = Frame {
-            lo: vec![0.0; 2],
-            hi: vec![1.0; 2],
-            family: Family::Periodic,
-            times: 0,
-        };
-        let config = ProjectionConfig {
-            frame,
-            functions: 49,
-        };
+        let config = on_unit_square(Family::Periodic, 49);
         let mut plan = Plan::new(stream(0, "plan", 0), 1 << 20);
         let projection = Projection::new(&mut plan, &config, 1);
         let mut entries = plan.entries;
@@ -426,16 +428,7 @@ mod tests {
     /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.
     #[test]
     fn the_prior_of_analytic_functions_is_exponential() {
-        let frame = Frame {
-            lo: vec![0.0; 2],
-            hi: vec![1.0; 2],
-            family: Family::Legendre,
-            times: 0,
-        };
-        let config = ProjectionConfig {
-            frame,
-            functions: 105,
-        };
+        let config = on_unit_square(Family::Legendre, 105);
         let (projection, mut entries) = Projection::alone(&config, 1);
         let front = |p: &[f32], index: u64| (6.0 * (p[0] + 0.5 * p[1]) - 0.3 * index as f32).tanh();
         let fronts: Vec<Sample> = (0..24)
