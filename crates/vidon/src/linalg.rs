@@ -1,62 +1,317 @@
-//! Small dense linear algebra in double precision: Cholesky and the symmetric eigenvalue problem.
+//! Dense linear algebra in double precision on the calling thread: products, Cholesky and the symmetric eigenvalue problem.
 
-/// Factorises the symmetric positive definite `n × n` matrix `a` (lower triangle used) into `L Lᵀ`, in place.
-/// False if it is not positive definite.
-pub(crate) fn cholesky(a: &mut [f64], n: usize) -> bool {
-    for i in 0..n {
-        for j in 0..=i {
-            let (upper, lower) = a.split_at(i * n);
-            let (row_i, row_j) = (
-                &lower[..j],
-                if j < i {
-                    &upper[j * n..j * n + j]
-                } else {
-                    &lower[..j]
-                },
+use std::ops::{Index, IndexMut};
+
+use gemm::{Parallelism, gemm};
+
+/// Rows of a symmetric product that are worked on at a time, each up to the diagonal.
+const BLOCK: usize = 128;
+/// Unknowns that are eliminated at a time.
+const PANEL: usize = 32;
+
+/// Numbers row by row.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    rows: usize,
+    columns: usize,
+    numbers: Vec<f64>,
+}
+
+impl Matrix {
+    pub fn zeros(rows: usize, columns: usize) -> Self {
+        Self::from_fn(rows, columns, |_, _| 0.0)
+    }
+
+    pub fn from_fn(
+        rows: usize,
+        columns: usize,
+        mut number: impl FnMut(usize, usize) -> f64,
+    ) -> Self {
+        let mut numbers = Vec::with_capacity(rows * columns);
+        for i in 0..rows {
+            numbers.extend((0..columns).map(|j| number(i, j)));
+        }
+        Self {
+            rows,
+            columns,
+            numbers,
+        }
+    }
+
+    /// From rows in single precision.
+    pub fn single(columns: usize, numbers: &[f32]) -> Self {
+        let rows = numbers.len() / columns;
+        Self::from_fn(rows, columns, |i, j| numbers[i * columns + j] as f64)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub fn numbers(&self) -> &[f64] {
+        &self.numbers
+    }
+
+    pub fn scaled(mut self, factor: f64) -> Self {
+        self.numbers.iter_mut().for_each(|v| *v *= factor);
+        self
+    }
+
+    pub fn view(&self) -> View<'_> {
+        View {
+            numbers: &self.numbers,
+            shape: [self.rows, self.columns],
+            steps: [self.columns, 1],
+        }
+    }
+
+    /// Adds `share·A B`.
+    pub fn add_product(&mut self, share: f64, a: View, b: View) {
+        let (rows, columns) = (self.rows, self.columns);
+        add_product(&mut self.numbers, columns, [rows, columns], share, a, b);
+    }
+
+    /// Adds the lower triangle (and a little more) of `share·A Aᵀ`.
+    pub fn add_square(&mut self, share: f64, a: View) {
+        let n = self.rows;
+        for first in (0..n).step_by(BLOCK) {
+            let end = (first + BLOCK).min(n);
+            let (own, upto) = (a.part(first..end), a.part(0..end));
+            let shape = [end - first, end];
+            add_product(
+                &mut self.numbers[first * n..],
+                n,
+                shape,
+                share,
+                own,
+                upto.transposed(),
             );
-            let inner: f64 = row_i.iter().zip(row_j).map(|(x, y)| x * y).sum();
-            let value = a[i * n + j] - inner;
-            if i == j {
-                if value.is_nan() || value <= 0.0 {
-                    return false;
+        }
+    }
+}
+
+impl Index<(usize, usize)> for Matrix {
+    type Output = f64;
+
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        &self.numbers[i * self.columns + j]
+    }
+}
+
+impl IndexMut<(usize, usize)> for Matrix {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        &mut self.numbers[i * self.columns + j]
+    }
+}
+
+/// A matrix in memory of another: the steps from row to row and from column to column.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    numbers: &'a [f64],
+    shape: [usize; 2],
+    steps: [usize; 2],
+}
+
+impl View<'_> {
+    pub fn transposed(mut self) -> Self {
+        self.shape.reverse();
+        self.steps.reverse();
+        self
+    }
+
+    /// Some rows.
+    pub fn part(self, rows: std::ops::Range<usize>) -> Self {
+        Self {
+            numbers: &self.numbers[rows.start * self.steps[0]..],
+            shape: [rows.len(), self.shape[1]],
+            ..self
+        }
+    }
+}
+
+/// Adds `share·A B` to a matrix with `line` numbers from row to row.
+fn add_product(
+    sum: &mut [f64],
+    line: usize,
+    [rows, columns]: [usize; 2],
+    share: f64,
+    a: View,
+    b: View,
+) {
+    let inner = a.shape[1];
+    if rows * columns * inner == 0 {
+        return;
+    }
+    let last = |v: &View| (v.shape[0] - 1) * v.steps[0] + (v.shape[1] - 1) * v.steps[1];
+    assert!([a.shape, b.shape] == [[rows, inner], [inner, columns]]);
+    assert!((rows - 1) * line + columns <= sum.len() && columns <= line);
+    assert!(last(&a) < a.numbers.len() && last(&b) < b.numbers.len());
+    let [a_row, a_column, b_row, b_column] =
+        [a.steps[0], a.steps[1], b.steps[0], b.steps[1]].map(|s| s as isize);
+    // All numbers are within the slices, as was just made sure.
+    unsafe {
+        gemm(
+            rows,
+            columns,
+            inner,
+            sum.as_mut_ptr(),
+            1,
+            line as isize,
+            true,
+            a.numbers.as_ptr(),
+            a_column,
+            a_row,
+            b.numbers.as_ptr(),
+            b_column,
+            b_row,
+            1.0,
+            share,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// A symmetric positive definite matrix in triangular factors, `A = L Lᵀ`.
+pub(crate) struct Factor(Matrix);
+
+impl Factor {
+    /// Of a matrix of which the lower triangle is used; none if it is not positive definite.
+    pub fn new(mut a: Matrix) -> Option<Self> {
+        let n = a.rows;
+        for first in (0..n).step_by(PANEL) {
+            let end = (first + PANEL).min(n);
+            for j in first..end {
+                for i in j..end {
+                    let inner: f64 = (first..j).map(|k| a[(i, k)] * a[(j, k)]).sum();
+                    a[(i, j)] -= inner;
+                    if i > j {
+                        a[(i, j)] /= a[(j, j)];
+                    } else if a[(j, j)] > 0.0 && a[(j, j)].is_finite() {
+                        a[(j, j)] = a[(j, j)].sqrt();
+                    } else {
+                        return None;
+                    }
                 }
-                a[i * n + i] = value.sqrt();
-            } else {
-                a[i * n + j] = value / a[j * n + j];
+            }
+            // The block's columns below it.
+            let width = end - first;
+            let upper = Matrix::from_fn(width, width, |j, k| a[(first + k, first + j)]);
+            for i in end..n {
+                let own = &mut a.numbers[i * n + first..i * n + end];
+                for j in 0..width {
+                    own[j] /= upper[(j, j)];
+                    let (done, rest) = own.split_at_mut(j + 1);
+                    take(rest, done[j], &upper.numbers[j * width + j + 1..]);
+                }
+            }
+            // All columns behind it.
+            let rest = n - end;
+            let panel = Matrix::from_fn(rest, width, |i, j| a[(end + i, first + j)]);
+            for top in (0..rest).step_by(BLOCK) {
+                let bottom = (top + BLOCK).min(rest);
+                let (own, upto) = (panel.view().part(top..bottom), panel.view().part(0..bottom));
+                let at = (end + top) * n + end;
+                let shape = [bottom - top, bottom];
+                add_product(&mut a.numbers[at..], n, shape, -1.0, own, upto.transposed());
             }
         }
+        Some(Self(a))
     }
-    true
-}
 
-/// The Cholesky factor of `A + ridge·I`; more is added where rounding has left A indefinite. False if a number is not finite.
-pub(crate) fn factorise(a: &mut [f64], n: usize, mut ridge: f64) -> bool {
-    let plain = a.to_vec();
-    while ridge.is_finite() {
-        (0..n).for_each(|i| a[i * n + i] += ridge);
-        if cholesky(a, n) {
-            return true;
+    /// Of `A + ridge·I`; more is added where rounding has left A indefinite. None if a number is not finite.
+    pub fn with_ridge(a: &Matrix, mut ridge: f64) -> Option<Self> {
+        while ridge.is_finite() {
+            let mut sum = a.clone();
+            (0..a.rows).for_each(|i| sum[(i, i)] += ridge);
+            let factor = Self::new(sum);
+            if factor.is_some() {
+                return factor;
+            }
+            ridge *= 10.0;
         }
-        ridge *= 10.0;
-        a.copy_from_slice(&plain);
+        None
     }
-    false
+
+    /// Solves `A x = b` for every column b.
+    pub fn solve(&self, mut b: Matrix) -> Matrix {
+        let (l, n, columns) = (&self.0, self.0.rows, b.columns);
+        let corner = |rows: std::ops::Range<usize>, first: usize, width: usize| {
+            View {
+                numbers: &l.numbers[first..],
+                shape: [n, width],
+                steps: [n, 1],
+            }
+            .part(rows)
+        };
+        let blocks = || {
+            (0..n)
+                .step_by(PANEL)
+                .map(|first| (first, (first + PANEL).min(n)))
+        };
+        for (first, end) in blocks() {
+            for i in first..end {
+                let (above, rest) = b.numbers.split_at_mut(i * columns);
+                let own = &mut rest[..columns];
+                for k in first..i {
+                    take(own, l[(i, k)], &above[k * columns..]);
+                }
+                own.iter_mut().for_each(|v| *v /= l[(i, i)]);
+            }
+            let (done, rest) = b.numbers.split_at_mut(end * columns);
+            let known = rows_of(&done[first * columns..], columns);
+            let below = if end < n {
+                corner(end..n, first, end - first)
+            } else {
+                break;
+            };
+            add_product(rest, columns, [n - end, columns], -1.0, below, known);
+        }
+        for (first, end) in blocks().rev() {
+            let (own, known) = b.numbers.split_at_mut(end * columns);
+            let own = &mut own[first * columns..];
+            if end < n {
+                let below = corner(end..n, first, end - first).transposed();
+                let known = rows_of(known, columns);
+                add_product(own, columns, [end - first, columns], -1.0, below, known);
+            }
+            for i in (first..end).rev() {
+                let (upto, known) = own.split_at_mut((i + 1 - first) * columns);
+                let row = &mut upto[(i - first) * columns..];
+                for k in i + 1..end {
+                    take(row, l[(k, i)], &known[(k - i - 1) * columns..]);
+                }
+                row.iter_mut().for_each(|v| *v /= l[(i, i)]);
+            }
+        }
+        b
+    }
 }
 
-/// Solves `L Lᵀ x = b` in place, with the factor of [`cholesky`].
-pub(crate) fn cholesky_solve(factor: &[f64], n: usize, b: &mut [f64]) {
-    for i in 0..n {
-        let inner: f64 = (0..i).map(|k| factor[i * n + k] * b[k]).sum();
-        b[i] = (b[i] - inner) / factor[i * n + i];
+fn rows_of(numbers: &[f64], columns: usize) -> View<'_> {
+    View {
+        numbers,
+        shape: [numbers.len() / columns, columns],
+        steps: [columns, 1],
     }
-    for i in (0..n).rev() {
-        let inner: f64 = (i + 1..n).map(|k| factor[k * n + i] * b[k]).sum();
-        b[i] = (b[i] - inner) / factor[i * n + i];
-    }
+}
+
+/// `row -= factor·other`
+fn take(row: &mut [f64], factor: f64, other: &[f64]) {
+    row.iter_mut()
+        .zip(other)
+        .for_each(|(r, o)| *r -= factor * o);
 }
 
 /// Eigenvalues (largest first) and eigenvectors (one a row) of a symmetric matrix, by Jacobi rotations.
-pub(crate) fn symmetric_eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn symmetric_eigen(a: Matrix) -> (Vec<f64>, Matrix) {
+    let (n, mut a) = (a.rows, a.numbers);
     let mut vectors = vec![0.0; n * n];
     (0..n).for_each(|i| vectors[i * n + i] = 1.0);
     let total: f64 = a.iter().map(|v| v * v).sum();
@@ -76,11 +331,10 @@ pub(crate) fn symmetric_eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>)
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| a[j * n + j].total_cmp(&a[i * n + i]));
     let values = order.iter().map(|&i| a[i * n + i]).collect();
-    let rows = order
-        .iter()
-        .flat_map(|&i| vectors[i * n..(i + 1) * n].to_vec())
-        .collect();
-    (values, rows)
+    (
+        values,
+        Matrix::from_fn(n, n, |i, k| vectors[order[i] * n + k]),
+    )
 }
 
 /// One rotation that makes `a_pq` zero.
@@ -115,40 +369,42 @@ mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
-    fn random(n: usize, seed: u64) -> Vec<f64> {
+    fn random(rows: usize, n: usize, seed: u64) -> Matrix {
         let mut rng = stream(seed, "linalg", 0);
-        (0..n * n).map(|_| rng.random_range(-1.0..1.0)).collect()
+        Matrix::from_fn(rows, n, |_, _| rng.random_range(-1.0..1.0))
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn cholesky_solves(n in 1usize..12, seed: u64) {
-            let b = random(n, seed);
-            // B Bᵀ + I
-            let mut a = vec![0.0; n * n];
-            for i in 0..n {
-                for j in 0..n {
-                    let inner: f64 = (0..n).map(|k| b[i * n + k] * b[j * n + k]).sum();
-                    a[i * n + j] = inner + if i == j { 1.0 } else { 0.0 };
-                }
+        fn systems_are_solved(n in 1usize..200, columns in 1usize..4, seed: u64) {
+            let b = random(n + 3, n, seed);
+            let mut a = Matrix::zeros(n, n);
+            a.add_square(0.5, b.view().transposed());
+            (0..n).for_each(|i| a[(i, i)] += 1.0);
+            for (i, j) in [(n - 1, 0), (n / 2, n / 3), (n - 1, n - 1)] {
+                let sum: f64 = (0..n + 3).map(|k| 0.5 * b[(k, i)] * b[(k, j)]).sum();
+                let added = f64::from(i == j);
+                prop_assert!((a[(i, j)] - sum - added).abs() < 1e-12);
             }
-            let exact = &random(n, seed ^ 1)[..n];
-            let mut x: Vec<f64> = (0..n).map(|i| (0..n).map(|k| a[i * n + k] * exact[k]).sum()).collect();
-            prop_assert!(cholesky(&mut a, n));
-            cholesky_solve(&a, n, &mut x);
-            prop_assert!(x.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-10));
+            let full = Matrix::from_fn(n, n, |i, j| a[(i.max(j), i.min(j))]);
+            let exact = random(n, columns, seed ^ 1);
+            let mut right = Matrix::zeros(n, columns);
+            right.add_product(1.0, full.view(), exact.view());
+            let x = Factor::new(a).unwrap().solve(right);
+            prop_assert!(x.numbers.iter().zip(&exact.numbers).all(|(a, b)| (a - b).abs() < 1e-10));
         }
 
         #[test]
         fn eigenvectors_diagonalise(n in 1usize..15, seed: u64) {
-            let b = random(n, seed);
-            let a: Vec<f64> = (0..n * n).map(|i| b[i] + b[i % n * n + i / n]).collect();
-            let (values, vectors) = symmetric_eigen(a.clone(), n);
+            let b = random(n, n, seed);
+            let a = Matrix::from_fn(n, n, |i, j| b[(i, j)] + b[(j, i)]);
+            let (values, vectors) = symmetric_eigen(a.clone());
             prop_assert!(values.windows(2).all(|w| w[0] >= w[1]));
-            for (value, v) in values.iter().zip(vectors.chunks(n)) {
+            for (value, v) in values.iter().zip(vectors.numbers.chunks(n)) {
                 prop_assert!((v.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-10);
                 for i in 0..n {
-                    let image: f64 = (0..n).map(|k| a[i * n + k] * v[k]).sum();
+                    let image: f64 = (0..n).map(|k| a[(i, k)] * v[k]).sum();
                     prop_assert!((image - value * v[i]).abs() < 1e-9);
                 }
             }
@@ -156,8 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn an_indefinite_matrix_is_refused() {
-        assert!(!cholesky(&mut [1.0, 0.0, 2.0, 1.0], 2));
-        assert!(!cholesky(&mut [f64::NAN], 1));
+    fn a_matrix_without_factors_is_refused() {
+        let indefinite = Matrix::single(2, &[1.0, 0.0, 2.0, 1.0]);
+        assert!(Factor::new(indefinite.clone()).is_none());
+        assert!(Factor::with_ridge(&indefinite, 1e-3).is_some());
+        for bad in [f32::NAN, f32::INFINITY] {
+            assert!(Factor::with_ridge(&Matrix::single(1, &[bad]), 1e-3).is_none());
+        }
     }
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::data::sample::{Rows, Sample};
 use crate::error::{Error, Result};
-use crate::linalg::{cholesky, cholesky_solve};
+use crate::linalg::{Factor, Matrix};
 
 /// Sensors that take part in one value.
 const NEIGHBOURS: usize = 32;
@@ -104,24 +104,24 @@ impl<'a> Sensors<'a> {
             return self.values.row(0).iter().map(|&v| v as f64).collect();
         }
         let n = near.len();
-        let mut matrix = vec![0.0; n * n];
+        let mut matrix = Matrix::zeros(n, n);
         for i in 0..n {
             for j in 0..=i {
                 let distance = distance(self.coords.row(near[i]), self.coords.row(near[j]));
-                matrix[i * n + j] = matern(distance / length) + if i == j { NUGGET } else { 0.0 };
+                matrix[(i, j)] = matern(distance / length) + if i == j { NUGGET } else { 0.0 };
             }
         }
-        if !cholesky(&mut matrix, n) {
+        let Some(factor) = Factor::new(matrix) else {
             // Too close to singular: the nearest sensor's word.
             return self.values.row(near[0]).iter().map(|&v| v as f64).collect();
-        }
-        let mut ones = vec![1.0; n];
-        cholesky_solve(&matrix, n, &mut ones);
-        let mut weights: Vec<f64> = near
-            .iter()
-            .map(|&i| matern(distance(place, self.coords.row(i)) / length))
-            .collect();
-        cholesky_solve(&matrix, n, &mut weights);
+        };
+        // A column of ones, and the kernel at the place.
+        let solved = factor.solve(Matrix::from_fn(n, 2, |i, column| match column {
+            0 => 1.0,
+            _ => matern(distance(place, self.coords.row(near[i])) / length),
+        }));
+        let of = |column| (0..n).map(move |i| (i, column));
+        let [ones, mut weights] = [0, 1].map(|c| of(c).map(|at| solved[at]).collect::<Vec<f64>>());
         // Unbiased: the weights are made to add up to one.
         let lack = (1.0 - weights.iter().sum::<f64>()) / ones.iter().sum::<f64>();
         weights

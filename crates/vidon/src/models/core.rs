@@ -9,11 +9,10 @@
 //! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
 
 use burn::tensor::{Tensor, TensorData};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Sample;
-use crate::linalg::{cholesky_solve, factorise};
+use crate::linalg;
 use crate::models::basis::{Basis, Family, Frame};
 use crate::models::fno::{Fno, FnoConfig};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
@@ -318,24 +317,15 @@ fn evaluation(basis: &Basis, unit: &[f32]) -> Matrix {
 
 fn reading(basis: &Basis, unit: &[f32]) -> Matrix {
     let (points, n) = (unit.len() / 2, basis.len());
-    let values = basis.evaluate(&stretched(basis.frame(), unit), n);
-    let mut factor = vec![0.0; n * n];
-    factor.par_chunks_mut(n).enumerate().for_each(|(i, sums)| {
-        for row in values.chunks(n) {
-            let own = row[i] as f64;
-            for (sum, v) in sums[..=i].iter_mut().zip(row) {
-                *sum += own * *v as f64;
-            }
-        }
-    });
-    let solvable = factorise(&mut factor, n, RIDGE * points as f64);
-    assert!(solvable, "a basis is finite in its box");
-    let mut numbers = values.clone();
-    numbers.par_chunks_mut(n).for_each(|row| {
-        let mut right: Vec<f64> = row.iter().map(|v| *v as f64).collect();
-        cholesky_solve(&factor, n, &mut right);
-        row.iter_mut().zip(&right).for_each(|(v, r)| *v = *r as f32);
-    });
+    let values = linalg::Matrix::single(n, &basis.evaluate(&stretched(basis.frame(), unit), n));
+    let mut gram = linalg::Matrix::zeros(n, n);
+    gram.add_square(1.0, values.view().transposed());
+    let factor = linalg::Factor::with_ridge(&gram, RIDGE * points as f64)
+        .expect("a basis is finite in its box");
+    let turned = linalg::Matrix::from_fn(n, points, |k, i| values[(i, k)]);
+    let solved = factor.solve(turned);
+    let numbers = (0..points * n).map(|at| solved[(at % n, at / n)] as f32);
+    let numbers = numbers.collect();
     Matrix {
         shape: [points, n],
         numbers,

@@ -21,7 +21,9 @@ use crate::models::inputs::Inputs;
 use crate::models::mlp::{Activation, Mlp};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
 use crate::models::pod::target_fits;
-use crate::models::projection::{MEASURED, Projection, ProjectionConfig, mean_and_spread};
+use crate::models::projection::{
+    MEASURED, Projection, ProjectionConfig, all_along, mean_and_spread,
+};
 use crate::models::trunk::{Trunk, TrunkConfig};
 use crate::models::{Dims, Extent};
 
@@ -282,8 +284,8 @@ impl Vidon {
                 },
                 Some(basis),
             ) => {
-                let few = &samples[..samples.len().min(MEASURED)];
-                let (mean, spread) = mean_and_spread(&target_fits(basis, few)?)?;
+                let few: Vec<Sample> = all_along(samples, MEASURED).cloned().collect();
+                let (mean, spread) = mean_and_spread(&target_fits(basis, &few))?;
                 entries[key.place()].values = [mean, spread].concat();
             }
             _ => {}

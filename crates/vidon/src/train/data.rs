@@ -176,7 +176,7 @@ impl Data {
         let movable = |p: &&Projection| p.moves(train.symmetries.shifts, &self.meta.sensor_coords);
         let projection = model.projection().filter(movable);
         if let Some(projection) = projection.filter(|_| train.sensors.is_none()) {
-            self.sensor_fits = Some(projection.fits(entries, &self.seen()));
+            self.sensor_fits = Some(projection.fits(entries, &*self.seen()));
         }
         if train.coefficients {
             let basis = model.trunk_basis().ok_or_else(|| {

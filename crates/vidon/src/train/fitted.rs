@@ -12,8 +12,10 @@ use rayon::prelude::*;
 
 use crate::data::{Answers, Channel, Rows, Sample};
 use crate::error::{Error, Result};
-use crate::linalg::{cholesky_solve, factorise};
-use crate::models::{Basis, Frame, MOST_PROJECTED, Projection, ProjectionConfig, Symmetries};
+use crate::linalg::Matrix;
+use crate::models::{
+    Basis, Frame, LeastSquares, MOST_PROJECTED, Projection, ProjectionConfig, Symmetries,
+};
 use crate::train::data::root_mean_square;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
@@ -164,28 +166,19 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
         return Err(scattered);
     }
     let n = frame.times;
-    let features = Basis::new(frame.time(), n).evaluate(&moments, n);
-    let mut factor = vec![0.0; n * n];
-    for row in features.chunks(n) {
-        for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
-            factor[i * n + j] += row[i] as f64 * row[j] as f64;
-        }
-    }
-    if !factorise(&mut factor, n, RIDGE * t as f64) {
+    let basis = Basis::new(frame.time(), n);
+    // A column for every component at every place.
+    let known = Matrix::from_fn(t, m * outputs, |i, c| {
+        table[(c / outputs * t + i) * outputs + c % outputs] as f64
+    });
+    let prior = vec![1.0; n];
+    let squares = LeastSquares::new(&basis, &moments, &known);
+    let fits = squares.weigh(&prior).solve(RIDGE);
+    if fits.numbers().iter().any(|v| !v.is_finite()) {
         return Err("the trunk's functions of time are not finite at the targets".into());
     }
-    let mut values = Vec::with_capacity(m * outputs * n);
-    for own in table.chunks(t * outputs) {
-        for c in 0..outputs {
-            let mut right = vec![0.0; n];
-            for (row, target) in features.chunks(n).zip(own.chunks(outputs)) {
-                let pairs = right.iter_mut().zip(row);
-                pairs.for_each(|(r, f)| *r += *f as f64 * target[c] as f64);
-            }
-            cholesky_solve(&factor, n, &mut right);
-            values.extend(right.iter().map(|v| *v as f32));
-        }
-    }
+    let values = (0..m * outputs * n).map(|at| fits[(at % n, at / n)] as f32);
+    let values = values.collect();
     Ok(Sample {
         sensor_coords: Rows::new(dim, coords),
         sensor_values: Rows::new(outputs * n, values),
