@@ -302,6 +302,18 @@ fn wrong_input_gets_a_clear_message() {
         (&import.replace("--sample run", ""), "--sample is needed"),
         (&format!("{import} --unit z=m"), "z is not a column"),
         (
+            &format!("{import} --range x=3"),
+            "write a coordinate and its ends, such as x=0:10",
+        ),
+        (
+            &format!("{import} --range x=3:1"),
+            "the lower end comes first",
+        ),
+        (
+            &format!("{import} --range z=0:1"),
+            "there is no such coordinate; there are x, x",
+        ),
+        (
             &format!("{import} --unit x=m --unit x=cm"),
             "x has a unit already",
         ),
@@ -309,7 +321,7 @@ fn wrong_input_gets_a_clear_message() {
             &import.replace("--coords x", "--coords x,x"),
             "--coords names x twice",
         ),
-        ("inspect .", "cannot read ."),
+        ("inspect .", "holds no best.safetensors"),
         (&format!("{import} --counts n"), "belong to .npz"),
         ("import bad.npz --out o.parquet", "cannot be read as .npz"),
         (

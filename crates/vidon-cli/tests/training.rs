@@ -303,6 +303,82 @@ fn a_users_own_data_is_learned_from() {
     );
 }
 
+/// The recipes in `recipes/own/` learn a user's table as they are, and what is unlike the training data is noted.
+#[test]
+fn recipes_for_own_data_work_as_they_are() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut table = String::from("day,x,y,u,v,T\n");
+    for day in 0..60u64 {
+        let pick = |i: u64, n: u64| (day * 7919 + i * 104_729 + i * i * 31) % n;
+        let height = pick(3, 100) as f64 / 100.0 - 0.5;
+        for i in 0..30 + day % 5 {
+            let (x, y) = (
+                pick(2 * i, 997) as f64 / 9.97,
+                pick(2 * i + 1, 991) as f64 / 19.82,
+            );
+            let u = height * (x / 30.0).cos() + (y / 15.0).sin();
+            table += &format!("{day},{x},{y},{u},{},{}\n", 0.5 * u, 280.0 + u);
+        }
+    }
+    std::fs::write(dir.join("t.csv"), table).unwrap();
+    let import = "import t.csv --sample day --coords x,y --target-values T";
+    let ranges = "--range x=0:100 --range y=0:50";
+    succeed(
+        dir,
+        &format!("{import} --values u {ranges} --out mine.parquet"),
+    );
+    succeed(dir, &format!("{import} --values u,v --out vector.parquet"));
+    let recipes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/own");
+    for (recipe, steps) in [("plane", 40), ("scattered", 200)] {
+        let out = format!("runs/{recipe}");
+        succeed(
+            dir,
+            &format!(
+                "train {recipes}/{recipe}.toml --set data.train=mine.parquet --steps {steps} --out {out}"
+            ),
+        );
+        let found = succeed(dir, &format!("eval {out} --data mine.parquet --json"));
+        let found: Value = serde_json::from_str(&found).unwrap();
+        // Of about 280; without what the sensors say it would be about 2e-3.
+        assert!(
+            found["relative_l2"]["mean"].as_f64().unwrap() < 1.5e-3,
+            "{found}"
+        );
+        assert_eq!(found["errors"].as_array().unwrap().len(), 60);
+    }
+    let words = succeed(dir, "inspect runs/plane");
+    assert!(words.contains("x in [0, 100], y in [0, 50]"), "{words}");
+    std::fs::write(
+        dir.join("s.csv"),
+        "x,y,u\n50,20,0.3\n50,7000,0.2\n20,20,9000\n",
+    )
+    .unwrap();
+    let told = vidon(
+        dir,
+        "predict runs/plane --sensors s.csv --grid 5x5 --out v.csv",
+    );
+    let told = String::from_utf8(told.stderr).unwrap();
+    for note in [
+        "1 sensor stands outside of the box",
+        "1 of 3 readings are far from all",
+    ] {
+        assert!(told.contains(note), "{told}");
+    }
+    let train = format!("train {recipes}/plane.toml --set data.train=vector.parquet --steps 1");
+    let told = vidon(
+        dir,
+        &format!("{train} --set train.symmetries={{flips=true}} --out runs/v"),
+    );
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(
+        told.contains("note: symmetries move every component"),
+        "{told}"
+    );
+    let shifted = format!("{train} --set train.symmetries={{shifts=true}} --out runs/s");
+    assert!(fail(dir, &shifted).contains("the data do not say that of x"));
+}
+
 /// The networks in `models/` know their problems: errors are a fraction of the paper's, more sensors are better than few, and a table of sensors is answered.
 #[test]
 fn networks_that_come_along_answer() {

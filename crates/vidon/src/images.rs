@@ -44,8 +44,8 @@ impl Images {
         let times = frame.times.max(1);
         let functions = weights.model.trunk_basis()?.len() / times;
         let basis = Basis::whole(frame.space(), functions);
-        let box_of = |frame: &Frame| (frame.lo.clone(), frame.hi.clone());
-        let same_box = box_of(projection.basis().frame()) == box_of(basis.frame());
+        let Frame { lo, hi, .. } = projection.basis().frame();
+        let same_box = (basis.frame()).is_box(lo.iter().zip(hi).map(|(lo, hi)| [*lo, *hi]));
         let scaling = weights.normalisation.as_ref();
         let signs = scaling.is_none_or(|n| n.sensor_values.keeps_zero() && n.targets.keeps_zero());
         let able = !weights.model.looks_at_sensors()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::{DType, Device, Tensor};
 
-use crate::data::{Meta, Rows, Sample};
+use crate::data::{Channel, Meta, Rows, Sample};
 use crate::error::{Error, Result};
 use crate::images::Images;
 use crate::models::{Inputs, Model, Params, Sets, Weights, rows_tensor, to_vec};
@@ -18,6 +18,9 @@ const SENSORS: usize = 1 << 16;
 const QUERIES: usize = 1 << 14;
 /// Numbers of τ that are kept for the next samples with the same queries.
 const KEPT: usize = 1 << 28;
+
+/// A place is outside of a box if it is further away than this share of its extent.
+const SLACK: f64 = 0.01;
 
 /// τ at some queries, part by part.
 type Functions = (Arc<Rows>, Vec<Tensor<2>>);
@@ -83,6 +86,44 @@ impl Predictor {
             targets: Rows::new(1, vec![]),
         };
         Ok(self.predict_samples(&[&sample])?.remove(0))
+    }
+
+    /// What is unlike the training data, in words: places outside of their box, values far from all that were seen.
+    pub fn doubts(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let meta = self.meta();
+        let sides = [
+            ("sensor", "stands", "stand", coords, &meta.sensor_coords),
+            ("query", "stands", "stand", queries, &meta.query_coords),
+        ];
+        for (one, stands, stand, places, channels) in sides {
+            let count = outside(places, channels);
+            let many = if one == "query" { "queries" } else { "sensors" };
+            let subject = match count {
+                0 => continue,
+                1 => format!("1 {one} {stands}"),
+                n => format!("{n} {many} {stand}"),
+            };
+            let ends = channels.iter().filter_map(|c| {
+                let [lo, hi] = c.range?;
+                Some(format!("{} in [{lo}, {hi}]", c.label()))
+            });
+            let ends: Vec<String> = ends.collect();
+            doubts.push(format!(
+                "{subject} outside of the box of the training data, {}",
+                ends.join(", ")
+            ));
+        }
+        if let Some(scaling) = &self.weights.normalisation {
+            let far = scaling.sensor_values.far(values);
+            if far > 0 {
+                doubts.push(format!(
+                    "{far} of {} readings are far from all that the network was trained with: is the unit the same?",
+                    values.len()
+                ));
+            }
+        }
+        doubts
     }
 
     /// The values at the queries of every sample; its targets are not looked at.
@@ -212,6 +253,20 @@ impl Predictor {
                 (0..heads).map(head).collect()
             }))
     }
+}
+
+/// How many places are outside of the ranges.
+fn outside(places: &Rows, channels: &[Channel]) -> usize {
+    let beyond = |(v, c): (&f32, &Channel)| {
+        c.range.is_some_and(|[lo, hi]| {
+            let (v, slack) = (*v as f64, SLACK * (hi - lo));
+            v < lo - slack || v > hi + slack
+        })
+    };
+    let places = places.iter();
+    places
+        .filter(|p| p.iter().zip(channels).any(beyond))
+        .count()
 }
 
 fn same_queries(a: &Sample, b: &Sample) -> bool {

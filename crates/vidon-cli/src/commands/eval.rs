@@ -92,21 +92,17 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             there - 1
         )));
     }
-    let summary = measure(&predictor, &source, samples, ui)?;
+    let found = errors(&predictor, &source, samples, &ui.progress(samples))?;
     let meta = source.meta()?;
-    report(&arguments, &predictor, &meta, &summary)?;
+    report(&arguments, &predictor, &meta, &found)?;
     if drawn {
         pictures(&arguments, &predictor, &source, &meta, ui)?;
     }
     Ok(())
 }
 
-fn report(
-    arguments: &Arguments,
-    predictor: &Predictor,
-    meta: &Meta,
-    summary: &ErrorSummary,
-) -> Result<()> {
+fn report(arguments: &Arguments, predictor: &Predictor, meta: &Meta, found: &[f64]) -> Result<()> {
+    let summary = ErrorSummary::new(found);
     if arguments.json {
         return print(&format!(
             "{:#}",
@@ -115,10 +111,11 @@ fn report(
                 "weights": arguments.model.to_string_lossy(),
                 "data": meta.provenance,
                 "relative_l2": summary,
+                "errors": found,
             })
         ));
     }
-    print(&table(predictor, meta, summary))
+    print(&table(predictor, meta, &summary))
 }
 
 /// What to judge by.
@@ -148,16 +145,6 @@ fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
     source.sensors_on_grid = predictor.model().answers_at_sensors();
     source.cache = arguments.cache.folder()?;
     Ok(Source::Problem(source))
-}
-
-fn measure(
-    predictor: &Predictor,
-    source: &Source,
-    samples: usize,
-    ui: &Ui,
-) -> Result<ErrorSummary> {
-    let found = errors(predictor, source, samples, &ui.progress(samples))?;
-    Ok(ErrorSummary::new(&found))
 }
 
 /// Measures the network of a run on the test functions of its problem, through the layout it was trained on, and draws the first of them
@@ -190,7 +177,8 @@ pub fn test_network(
     source.sensors_on_grid = predictor.model().answers_at_sensors();
     source.cache = cache;
     let source = Source::Problem(source);
-    let summary = measure(predictor, &source, samples, ui)?;
+    let found = errors(predictor, &source, samples, &ui.progress(samples))?;
+    let summary = ErrorSummary::new(&found);
     let sample = source.collect(1, &())?.remove(0);
     let found = predictor.predict_samples(&[&sample])?.remove(0);
     let panels = comparison_panels(&source.meta()?, &sample, &found);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::data::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
+use vidon::data::{ArrayNames, Columns, Details, Imported, Missing, import_npz, import_tables};
 use vidon::{Error, Result};
 
 use crate::choice::{Choice, one_of};
@@ -28,7 +28,7 @@ use crate::ui::{Ui, count, print};
   Targets elsewhere and in time, in a table of their own:
     vidon import buoys.csv --sample run --coords lon,lat --values sst,salt \\
       --targets grid.csv --target-coords lon,lat,hour --target-values sst \\
-      --unit hour=h --out ocean.parquet
+      --unit hour=h --range lon=-30:0 --range lat=40:60 --out ocean.parquet
   Padded arrays:
     vidon import campaign.npz --out campaign.parquet")]
 pub struct Arguments {
@@ -75,6 +75,13 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMN=UNIT")]
     unit: Vec<String>,
 
+    /// Ends of a coordinate, for example --range x=0:10; may be repeated [default: those of the readings and targets]
+    ///
+    /// The box of the problem: symmetries move sensors within it, and a torus has its periods. In a .npz the coordinates
+    /// are x (or x0, x1, …) and, of the targets, y (or y0, y1, …).
+    #[arg(long, value_name = "COLUMN=LO:HI", value_parser = parse_range)]
+    range: Vec<(String, [f64; 2])>,
+
     /// The dataset to write
     #[arg(long, short, value_name = "FILE.parquet")]
     out: PathBuf,
@@ -90,7 +97,6 @@ const MISSING: &[Choice<Missing>] = &[
 ];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let missing = arguments.missing;
     let is_npz = arguments
         .input
         .extension()
@@ -99,19 +105,18 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         import_npz(
             &arguments.input,
             &arguments.array_names()?,
-            missing,
+            &arguments.details(HashMap::new())?,
             &arguments.out,
         )?
     } else {
         let columns = arguments.columns()?;
-        let units = arguments.units(&columns)?;
+        let details = arguments.details(arguments.units(&columns)?)?;
         let targets = arguments.targets.as_deref();
         import_tables(
             &arguments.input,
             targets,
             &columns,
-            missing,
-            &units,
+            &details,
             &arguments.out,
         )?
     };
@@ -126,6 +131,17 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn parse_range(text: &str) -> std::result::Result<(String, [f64; 2]), String> {
+    let wrong = || "write a coordinate and its ends, such as x=0:10".to_string();
+    let (name, ends) = text.split_once('=').ok_or_else(wrong)?;
+    let (lo, hi) = ends.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
+    match [number(lo)?, number(hi)?] {
+        [lo, hi] if lo < hi && (hi - lo).is_finite() => Ok((name.trim().into(), [lo, hi])),
+        _ => Err("the lower end comes first".into()),
+    }
 }
 
 fn report(found: &Imported, out: &Path) -> String {
@@ -237,6 +253,20 @@ impl Arguments {
             target_coords: one(&self.target_coords, "--target-coords", usual.target_coords)?,
             target_values: one(&self.target_values, "--target-values", usual.target_values)?,
             target_counts: self.target_counts.clone(),
+        })
+    }
+
+    fn details(&self, units: HashMap<String, String>) -> Result<Details> {
+        let mut ranges = HashMap::new();
+        for (name, range) in &self.range {
+            if ranges.insert(name.clone(), *range).is_some() {
+                return Err(Error::Setting(format!("--range gives {name} twice")));
+            }
+        }
+        Ok(Details {
+            missing: self.missing,
+            units,
+            ranges,
         })
     }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use vidon::Result;
-use vidon::data::{DatasetReader, Sample, Summary};
-use vidon::models::{Extent, Weights};
+use vidon::data::{Channel, DatasetReader, Sample, Summary};
+use vidon::models::Extent;
+use vidon::{Predictor, Result};
 
 use crate::commands::describe;
 use crate::ui::{grouped, print};
@@ -14,11 +14,11 @@ use crate::ui::{grouped, print};
 /// Show what a dataset or a model holds, and check every number in it
 ///
 /// Of a dataset: schema, counts, ranges, how many sensors the samples have, and where the data comes from. Of a model
-/// (.safetensors): parameters, and depth, width and size of branch and trunk. The whole file is read; the first thing
-/// that is wrong is named with its row and column.
+/// (.safetensors, or the folder of a run): the columns it takes and gives, parameters, and depth, width and size of
+/// branch and trunk. The whole file is read; the first thing that is wrong is named with its row and column.
 #[derive(Args)]
 pub struct Arguments {
-    /// A dataset made by `vidon generate` or `vidon import`, or a model's weights (.safetensors)
+    /// A dataset made by `vidon generate` or `vidon import`, a model's weights (.safetensors), or the folder of a run
     file: PathBuf,
 
     /// Print JSON instead of text
@@ -31,11 +31,8 @@ const BARS: usize = 10;
 const BAR_LENGTH: usize = 40;
 
 pub fn run(arguments: Arguments) -> Result<()> {
-    if arguments
-        .file
-        .extension()
-        .is_some_and(|e| e == "safetensors")
-    {
+    let extension = arguments.file.extension();
+    if extension.is_some_and(|e| e == "safetensors") || arguments.file.is_dir() {
         return inspect_model(&arguments);
     }
     let dataset = DatasetReader::open(&arguments.file)?;
@@ -72,7 +69,8 @@ pub fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn inspect_model(arguments: &Arguments) -> Result<()> {
-    let weights = Weights::load(&arguments.file)?;
+    let predictor = Predictor::load(&arguments.file)?;
+    let weights = predictor.weights();
     let parameters: usize = weights
         .entries
         .iter()
@@ -108,7 +106,11 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
             weights.meta.name
         ),
         format!("parameters {}", grouped(parameters)),
+        "\ncolumns".into(),
     ];
+    for (part, channels) in Sample::PARTS.iter().zip(weights.meta.channels()) {
+        lines.push(format!("  {part:<14} {}", names(channels)));
+    }
     if let Some(extents) = extents {
         lines.push(format!(
             "\n{:<10} {:>8} {:>8} {:>12}",
@@ -134,13 +136,6 @@ fn schema(dataset: &DatasetReader) -> Vec<String> {
     let meta = dataset.meta();
     let mut lines = Vec::new();
     for (part, channels) in Sample::PARTS.iter().zip(meta.channels()) {
-        let names: Vec<String> = channels
-            .iter()
-            .map(|c| match c.range {
-                Some([lo, hi]) => format!("{} in [{lo}, {hi}]", c.label()),
-                None => c.label(),
-            })
-            .collect();
         let kind = match (&meta.query_grid, *part) {
             (Some(axes), "query_coords") => {
                 let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
@@ -148,12 +143,22 @@ fn schema(dataset: &DatasetReader) -> Vec<String> {
             }
             _ => format!("list of {} × float32", channels.len()),
         };
-        lines.push(format!("{part:<14} {kind}: {}", names.join(", ")));
+        lines.push(format!("{part:<14} {kind}: {}", names(channels)));
     }
     if meta.named_samples {
         lines.push(format!("{:<14} the sample's name", "sample"));
     }
     lines
+}
+
+/// Names, units and ranges.
+fn names(channels: &[Channel]) -> String {
+    let name = |c: &Channel| match c.range {
+        Some([lo, hi]) => format!("{} in [{lo}, {hi}]", c.label()),
+        None => c.label(),
+    };
+    let names: Vec<String> = channels.iter().map(name).collect();
+    names.join(", ")
 }
 
 fn histogram(bars: &[(usize, usize, usize)]) -> Vec<String> {

@@ -83,6 +83,9 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         }
         (None, None) => unreachable!("clap asks for one of them"),
     };
+    for note in predictor.doubts(&coords, &values, &queries) {
+        ui.note(format!("note: {note}"));
+    }
     let found = predictor.predict(&coords, &values, &queries)?;
     let sample = Sample {
         name: None,

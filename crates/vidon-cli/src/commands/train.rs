@@ -74,10 +74,14 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         (None, None) => unreachable!("clap asks for one of them"),
     };
     drop(watch);
+    let test = match training.recipe().data.problem {
+        Some(_) => "",
+        None => " --data FILE",
+    };
     let outcome = run_training(training, &folder, ui)?;
     match outcome.stop {
         Stop::Interrupted => how_to_go_on(&folder, ui),
-        _ => ui.note(format!("  vidon eval {}", folder.display())),
+        _ => ui.note(format!("  vidon eval {}{test}", folder.display())),
     }
     Ok(())
 }
@@ -138,6 +142,10 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
         kept >> 20,
         limit >> 20
     ));
+    training
+        .notes()
+        .iter()
+        .for_each(|note| ui.note(format!("note: {note}")));
     let outcome = {
         let progress = ui.training();
         training.run(&progress)?

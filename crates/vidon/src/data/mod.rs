@@ -21,7 +21,7 @@ pub(crate) use batch::Answers;
 pub use batch::{Batch, Subset};
 pub use dataset::{DatasetReader, DatasetWriter, Samples};
 pub use generate::{Generated, Generator};
-pub use import::{ArrayNames, Columns, Imported, Missing, import_npz, import_tables};
+pub use import::{ArrayNames, Columns, Details, Imported, Missing, import_npz, import_tables};
 pub use kriging::krige;
 pub use meta::{Channel, Meta, domain_of};
 pub use normalise::{MinMax, Normalisation};

@@ -25,6 +25,18 @@ impl MinMax {
         }
     }
 
+    /// How many rows have a number that is further outside of the extremes than half of what lies between them.
+    pub(crate) fn far(&self, rows: &Rows) -> usize {
+        let far = |row: &&[f32]| {
+            let ends = self.lo.iter().zip(&self.hi);
+            ends.zip(*row).any(|((lo, hi), &v)| {
+                let (v, slack) = (if self.log { logarithm(v) } else { v }, 0.5 * (hi - lo));
+                v < lo - slack || v > hi + slack
+            })
+        };
+        rows.iter().filter(far).count()
+    }
+
     fn include(&mut self, rows: &Rows) {
         for row in rows.iter() {
             for ((lo, hi), &v) in self.lo.iter_mut().zip(&mut self.hi).zip(row) {

@@ -70,6 +70,16 @@ impl Frame {
         }
     }
 
+    /// Whether it is this box, up to what single precision and printing leave of its ends.
+    pub(crate) fn is_box(&self, ends: impl ExactSizeIterator<Item = [f64; 2]>) -> bool {
+        let own = self.lo.iter().zip(&self.hi);
+        let near = |((lo, hi), other): ((&f64, &f64), [f64; 2])| {
+            let slack = 1e-5 * (hi - lo);
+            (lo - other[0]).abs() <= slack && (hi - other[1]).abs() <= slack
+        };
+        self.lo.len() == ends.len() && own.zip(ends).all(near)
+    }
+
     /// Without time.
     pub(crate) fn space(&self) -> Self {
         let axes = self.lo.len() - (self.times > 0) as usize;

@@ -162,13 +162,8 @@ impl Projection {
 
     /// Whether fits can be [moved](Self::move_fit) instead of the sensors, for such symmetries on such a box.
     pub fn moves(&self, shifts: bool, coords: &[Channel]) -> bool {
-        let frame = self.basis.frame();
-        let ends = frame.lo.iter().zip(&frame.hi);
-        let same = frame.lo.len() == coords.len()
-            && ends
-                .zip(coords)
-                .all(|((lo, hi), c)| c.range == Some([*lo, *hi]));
-        same && self.basis.can_turn(shifts)
+        let ends = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
+        self.basis.frame().is_box(ends) && self.basis.can_turn(shifts)
     }
 
     /// The coefficients of a sample, from those before its axes were turned and, where `negative`, the sign of its values changed.

@@ -55,6 +55,8 @@ pub(crate) struct Subject {
     pub model: ModelConfig,
     pub data: DataRecipe,
     pub seed: u64,
+    /// How values and targets are scaled: normalise, log_values and odd.
+    pub scaling: [bool; 3],
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rand::seq::index;
 
-use crate::data::{Channel, Meta, Normalisation, Rows, Sample, Source, Watch};
+use crate::data::{Meta, Normalisation, Rows, Sample, Source, Watch};
 use crate::error::{Error, Result};
-use crate::models::{Dims, Entry, Model, Projection};
+use crate::models::{Dims, Entry, Model, Projection, Symmetries};
 use crate::rng::stream;
 use crate::train::fitted::Fitted;
 use crate::train::recipe::Recipe;
@@ -75,14 +75,14 @@ impl Data {
                 }
             }
         }
-        fill_ranges(
-            &mut meta.sensor_coords,
-            train.iter().map(|s| &s.sensor_coords),
-        );
-        fill_ranges(
-            &mut meta.query_coords,
-            train.iter().map(|s| &*s.query_coords),
-        );
+        let open = meta.sensor_coords.iter().find(|c| c.range.is_none());
+        if let Some(channel) = open.filter(|_| recipe.train.symmetries.shifts) {
+            return Err(Error::Setting(format!(
+                "[train]: shifts need the period of every coordinate, but the data do not say that of {0}; vidon import --range {0}=0:1 does",
+                channel.name
+            )));
+        }
+        fill_ranges(&mut meta, &train);
         let normalisation = match recipe.train.normalise {
             true => {
                 let (log_values, odd) = (recipe.train.log_values, recipe.train.symmetries.odd);
@@ -140,7 +140,7 @@ impl Data {
         let moved = |n: &Normalisation| !n.targets.keeps_zero();
         if model.vanishes() && self.normalisation.as_ref().is_some_and(moved) {
             return Err(Error::Setting(
-                "[train]: a trunk of sines answers 0 on the boundary, but scaling moves the targets' 0; set normalise = false"
+                "[train]: a trunk of sines answers 0 on the boundary, but scaling moves the targets' 0. If the targets vanish on the boundary, set normalise = false; if not, choose another family for the trunk (cosine, legendre)"
                     .into(),
             ));
         }
@@ -173,7 +173,9 @@ impl Data {
     /// Fits what steps see as coefficients, and gives every sample the form that the network takes.
     pub fn prepare(&mut self, recipe: &Recipe, model: &Model, entries: &[Entry]) -> Result<()> {
         let train = &recipe.train;
-        let movable = |p: &&Projection| p.moves(train.symmetries.shifts, &self.meta.sensor_coords);
+        let Symmetries { shifts, .. } = train.symmetries;
+        let movable =
+            |p: &&Projection| !train.symmetries.any() || p.moves(shifts, &self.meta.sensor_coords);
         let projection = model.projection().filter(movable);
         if let Some(projection) = projection.filter(|_| train.sensors.is_none()) {
             self.sensor_fits = Some(projection.fits(entries, &*self.seen()));
@@ -205,14 +207,43 @@ pub(crate) fn root_mean_square(samples: &[Sample]) -> f64 {
     (sum / count as f64).sqrt()
 }
 
-/// Ends of coordinates that the description leaves open: those of the data.
-fn fill_ranges<'a>(channels: &mut [Channel], rows: impl Iterator<Item = &'a Rows> + Clone) {
-    for (axis, channel) in channels.iter_mut().enumerate() {
-        if channel.range.is_none() {
-            let values = rows
-                .clone()
-                .flat_map(|r| r.iter().map(move |p| p[axis] as f64));
-            let [lo, hi] = values.fold([f64::MAX, f64::MIN], |[lo, hi], v| [lo.min(v), hi.max(v)]);
+/// Ends of coordinates that the description leaves open: those of the data. Sensors and queries share them where they share the coordinate.
+fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
+    let ends = |places: fn(&Sample) -> &Rows, axis: usize| {
+        let numbers = train.iter().flat_map(|s| places(s).iter());
+        numbers.fold([f64::MAX, f64::MIN], |[lo, hi], p| {
+            [lo.min(p[axis] as f64), hi.max(p[axis] as f64)]
+        })
+    };
+    let [of_sensors, of_queries]: [fn(&Sample) -> &Rows; 2] =
+        [|s| &s.sensor_coords, |s| &*s.query_coords];
+    let before = meta.clone();
+    let sides = [
+        (
+            &mut meta.sensor_coords,
+            &before.query_coords,
+            of_sensors,
+            of_queries,
+        ),
+        (
+            &mut meta.query_coords,
+            &before.sensor_coords,
+            of_queries,
+            of_sensors,
+        ),
+    ];
+    for (channels, others, own, other) in sides {
+        for (axis, channel) in channels.iter_mut().enumerate() {
+            let same = others.iter().position(|c| c.name == channel.name);
+            let known = same.and_then(|i| others[i].range);
+            if channel.range.is_some() {
+                continue;
+            }
+            let [mut lo, mut hi] = ends(own, axis);
+            if let Some(other_axis) = same {
+                let [least, most] = known.unwrap_or_else(|| ends(other, other_axis));
+                (lo, hi) = (lo.min(least), hi.max(most));
+            }
             channel.range = (lo < hi).then_some([lo, hi]);
         }
     }

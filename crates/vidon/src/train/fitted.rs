@@ -57,10 +57,12 @@ impl Fitted {
         }
         let (projection, mut entries) = Projection::alone(&config, outputs * times);
         if symmetries.any() && !projection.moves(symmetries.shifts, coords) {
-            return refuse(
-                "the trunk's functions cannot be moved by these symmetries: its box must be that of the sensors, and shifts need periodic functions; or set coefficients = false"
-                    .into(),
-            );
+            let Frame { lo, hi, .. } = &config.frame;
+            let boxes = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
+            return refuse(format!(
+                "the trunk's functions cannot be moved by these symmetries: its box is {lo:?} to {hi:?}, that of the sensors has the ends {:?}; they must be the same, and shifts need periodic functions. Leave out symmetries that the problem does not have (symmetries = {{}}), or set coefficients = false",
+                boxes.collect::<Vec<_>>()
+            ));
         }
         let space = |s: &Sample| match basis.frame().times {
             0 => Ok(Sample {

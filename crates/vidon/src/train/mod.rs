@@ -173,7 +173,12 @@ impl Training {
         let training = Self::put_together(recipe, folder, data, None, lock)?;
         let first = &training.data.val[..1];
         block_errors(&Predictor::new(training.weights()), first)?;
-        training.save()?;
+        if !training.save()? {
+            return Err(Error::Numerics(
+                "the network's first numbers are not finite: do sensors or targets stand far outside of a frame of the recipe?"
+                    .into(),
+            ));
+        }
         // Last, so that a folder with a recipe can be resumed.
         write_file(&folder.join(RECIPE), |out| out.write_all(text.as_bytes()))?;
         Ok(training)
@@ -275,6 +280,35 @@ impl Training {
 
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// What may not have been meant, in words.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let [_, values, _, targets] = self.data.meta.widths();
+        if self.recipe.train.symmetries.any() && values.max(targets) > 1 {
+            notes.push(
+                "symmetries move every component as a field of its own: right for temperature and salinity, wrong for the components of a vector (symmetries = {} leaves them out)"
+                    .into(),
+            );
+        }
+        let fewest = self.data.train.iter().map(|s| s.query_coords.len()).min();
+        if let (Some(basis), Some(fewest), true) = (
+            self.model.trunk_basis(),
+            fewest,
+            self.recipe.train.coefficients,
+        ) && basis.len() > fewest
+        {
+            notes.push(format!(
+                "the trunk has {} functions, but a sample has as few as {fewest} targets to fit them by; a smaller p may do better",
+                basis.len()
+            ));
+        }
+        notes
     }
 
     /// Steps done.
@@ -523,6 +557,11 @@ fn subject(recipe: &Recipe) -> Subject {
         model: recipe.model.clone(),
         data: recipe.data.clone(),
         seed: recipe.train.seed,
+        scaling: [
+            recipe.train.normalise,
+            recipe.train.log_values,
+            recipe.train.symmetries.odd,
+        ],
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::data::import::npz::{Archive, NumpyArray};
-use crate::data::import::{Collector, Imported, Missing};
+use crate::data::import::{Collector, Details, Imported};
 use crate::data::meta::{Channel, Meta};
 use crate::error::{Error, Result};
 
@@ -41,7 +41,7 @@ impl Default for ArrayNames {
 pub fn import_npz(
     path: &Path,
     names: &ArrayNames,
-    missing: Missing,
+    details: &Details,
     out: &Path,
 ) -> Result<Imported> {
     let mut archive = Archive::open(path)?;
@@ -85,7 +85,7 @@ pub fn import_npz(
         numbered("y", targets.widths[0]),
         numbered(&names.target_values, targets.widths[1]),
     );
-    let mut collector = Collector::new([path, path], out, meta, missing)?;
+    let mut collector = Collector::new([path, path], out, meta, details)?;
     for (pair, padded) in [&sensors, &targets].into_iter().enumerate() {
         for i in 0..n {
             let sample = collector.sample(&i.to_string());
@@ -205,6 +205,7 @@ impl Padded {
 mod tests {
     use super::*;
     use crate::data::DatasetReader;
+    use crate::data::Missing;
     use std::io::Write;
     use std::path::PathBuf;
     use tempfile::TempDir;
@@ -254,7 +255,7 @@ mod tests {
             ),
         ]);
         let out = folder.path().join("o.parquet");
-        import_npz(&path, &ArrayNames::default(), Missing::Refuse, &out).unwrap();
+        import_npz(&path, &ArrayNames::default(), &Details::default(), &out).unwrap();
         let reader = DatasetReader::open(&out).unwrap();
         assert_eq!(reader.meta().widths(), [1, 1, 2, 2]);
         let first = reader.sample(0).unwrap();
@@ -272,12 +273,12 @@ mod tests {
         let values: (&str, &[usize], &[f32]) = ("values", &[1, 2], &[5.0, f32::NAN]);
         let target_coords: (&str, &[usize], &[f32]) = ("target_coords", &[1, 1, 1], &[0.0]);
         let targets: (&str, &[usize], &[f32]) = ("target_values", &[1, 1], &[0.0]);
-        let import = |arrays: &[_], missing| {
+        let import = |arrays: &[_], details: &Details| {
             let (folder, path) = npz(arrays);
             import_npz(
                 &path,
                 &ArrayNames::default(),
-                missing,
+                details,
                 &folder.path().join("o.parquet"),
             )
         };
@@ -319,10 +320,16 @@ mod tests {
                 "column counts: must hold 1 whole numbers between 0 and 2",
             ),
         ] {
-            let error = import(&arrays, Missing::Refuse).unwrap_err().to_string();
+            let error = import(&arrays, &Details::default())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(words), "{error}");
         }
-        let found = import(&[coords, values, target_coords, targets], Missing::Skip).unwrap();
+        let skip = Details {
+            missing: Missing::Skip,
+            ..Details::default()
+        };
+        let found = import(&[coords, values, target_coords, targets], &skip).unwrap();
         assert_eq!(found.skipped_readings, 1);
         assert!(found.notes[0].contains("no array counts"));
     }
@@ -338,7 +345,7 @@ mod tests {
         ];
         let (folder, path) = npz(&square);
         let out = folder.path().join("o.parquet");
-        let import = |names: &ArrayNames| import_npz(&path, names, Missing::Refuse, &out);
+        let import = |names: &ArrayNames| import_npz(&path, names, &Details::default(), &out);
         let error = import(&ArrayNames::default()).unwrap_err().to_string();
         assert!(
             error.contains("(3, 3, d), or (1, 3, d) for all samples"),
@@ -352,7 +359,7 @@ mod tests {
             counts,
             ..Default::default()
         };
-        let error = import_npz(&path, &names, Missing::Refuse, &out)
+        let error = import_npz(&path, &names, &Details::default(), &out)
             .unwrap_err()
             .to_string();
         assert!(
@@ -360,7 +367,8 @@ mod tests {
             "{error}"
         );
         let (_folder, path) = npz(&[("coords", &[1, 1], &[0.0]), ("values", &[1 << 50, 0], &[])]);
-        let error = import_npz(&path, &ArrayNames::default(), Missing::Refuse, &out).unwrap_err();
+        let error =
+            import_npz(&path, &ArrayNames::default(), &Details::default(), &out).unwrap_err();
         assert!(error.to_string().contains("none of them 0"), "{error}");
     }
 }

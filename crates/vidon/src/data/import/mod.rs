@@ -35,6 +35,16 @@ pub enum Missing {
     Skip,
 }
 
+/// What to do with the numbers of an import, and what they do not say themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    pub missing: Missing,
+    /// By the names of columns.
+    pub units: HashMap<String, String>,
+    /// Ends of coordinates, by their names: the box (or the periods) of the problem.
+    pub ranges: HashMap<String, [f64; 2]>,
+}
+
 /// What an import found.
 #[derive(Clone, Debug)]
 pub struct Imported {
@@ -67,7 +77,7 @@ struct Collector {
 
 impl Collector {
     /// Refuses to write over what is read.
-    fn new(sources: [&Path; 2], out: &Path, mut meta: Meta, missing: Missing) -> Result<Self> {
+    fn new(sources: [&Path; 2], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
         let same = |source: &&Path| match (source.canonicalize(), out.canonicalize()) {
             (Ok(a), Ok(b)) => a == b,
             _ => false,
@@ -79,12 +89,26 @@ impl Collector {
             ));
         }
         meta.named_samples = true;
+        for (name, range) in &details.ranges {
+            let coords = meta.sensor_coords.iter_mut().chain(&mut meta.query_coords);
+            let mut own = coords.filter(|c| c.name == *name).peekable();
+            if own.peek().is_none() {
+                drop(own);
+                let coords = meta.sensor_coords.iter().chain(&meta.query_coords);
+                let names: Vec<&str> = coords.map(|c| c.name.as_str()).collect();
+                return Err(Error::Setting(format!(
+                    "a range for {name}: there is no such coordinate; there are {}",
+                    names.join(", ")
+                )));
+            }
+            own.for_each(|c| c.range = Some(*range));
+        }
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
         Ok(Self {
             sources: sources.map(Path::to_path_buf),
             extremes: meta.widths().map(|width| vec![empty; width]),
             meta,
-            missing,
+            missing: details.missing,
             names: Vec::new(),
             places: HashMap::new(),
             parts: Vec::new(),
@@ -153,9 +177,30 @@ impl Collector {
         Ok(())
     }
 
+    /// Coordinates stay in the ranges that were given.
+    fn check_ranges(&self) -> Result<()> {
+        for part in [0, 2] {
+            let channels = self.meta.channels()[part];
+            for (channel, &[least, most]) in channels.iter().zip(&self.extremes[part]) {
+                let Some([lo, hi]) = channel.range else {
+                    continue;
+                };
+                let slack = COARSEST * (hi - lo);
+                if least < lo - slack || most > hi + slack {
+                    let what = format!(
+                        "lies between {least:?} and {most:?}, which is not within its range {lo:?}:{hi:?}"
+                    );
+                    return Err(Error::data(&self.sources[part / 2], what).in_column(&channel.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what was collected.
     fn finish(mut self, out: &Path) -> Result<Imported> {
         self.check_precision()?;
+        self.check_ranges()?;
         self.meta.provenance = json!({
             "program": format!("vidon {}", env!("CARGO_PKG_VERSION")),
             "imported_from": self.sources.each_ref().map(|s| s.display().to_string()),

@@ -1,10 +1,9 @@
 //! Long tables: a table of readings, and one of targets.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use crate::data::import::table::read_table;
-use crate::data::import::{Collector, Imported, Missing};
+use crate::data::import::{Collector, Details, Imported};
 use crate::data::meta::{Channel, Meta};
 use crate::error::{Error, Result};
 
@@ -24,12 +23,11 @@ pub fn import_tables(
     readings: &Path,
     targets: Option<&Path>,
     columns: &Columns,
-    missing: Missing,
-    units: &HashMap<String, String>,
+    details: &Details,
     out: &Path,
 ) -> Result<Imported> {
     let channels = |names: &[String]| -> Vec<Channel> {
-        let unit = |name: &String| units.get(name).cloned().unwrap_or_default();
+        let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
         names
             .iter()
             .map(|n| Channel {
@@ -46,7 +44,7 @@ pub fn import_tables(
         channels(&columns.target_values),
     );
     let sources = [readings, targets.unwrap_or(readings)];
-    let mut collector = Collector::new(sources, out, meta, missing)?;
+    let mut collector = Collector::new(sources, out, meta, details)?;
     let sides = [
         (&columns.coords, &columns.values),
         (&columns.target_coords, &columns.target_values),
@@ -104,6 +102,7 @@ pub fn import_tables(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Missing;
     use crate::data::{DatasetReader, Sample};
     use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
     use parquet::arrow::ArrowWriter;
@@ -135,7 +134,13 @@ mod tests {
     fn import(text: &str, columns: &Columns, missing: Missing) -> Result<(Imported, Vec<Sample>)> {
         let (folder, path) = folder_with("t.csv", text);
         let out = folder.path().join("o.parquet");
-        let found = import_tables(&path, None, columns, missing, &HashMap::new(), &out)?;
+        let found = {
+            let details = Details {
+                missing,
+                ..Details::default()
+            };
+            import_tables(&path, None, columns, &details, &out)?
+        };
         let samples = DatasetReader::open(&out)?
             .samples()?
             .collect::<Result<_>>()?;
@@ -198,29 +203,43 @@ mod tests {
             target_values: names("u"),
             ..columns()
         };
-        let units = HashMap::from([("t".to_string(), "s".to_string())]);
-        import_tables(
-            &readings,
-            Some(&targets),
-            &columns,
-            Missing::Refuse,
-            &units,
-            &out,
-        )
-        .unwrap();
+        let details = Details {
+            units: [("t".into(), "s".into())].into(),
+            ranges: [("x".into(), [0.0, 8.0])].into(),
+            ..Details::default()
+        };
+        import_tables(&readings, Some(&targets), &columns, &details, &out).unwrap();
         let reader = DatasetReader::open(&out).unwrap();
-        assert_eq!(reader.meta().query_coords[1].label(), "t [s]");
+        let Meta {
+            sensor_coords,
+            query_coords,
+            ..
+        } = reader.meta();
+        assert_eq!(query_coords[1].label(), "t [s]");
+        let ranges = [&sensor_coords[0], &query_coords[0], &query_coords[1]].map(|c| c.range);
+        assert_eq!(ranges, [Some([0.0, 8.0]), Some([0.0, 8.0]), None]);
+        for (name, words) in [
+            (
+                "x",
+                "lies between 3.0 and 4.0, which is not within its range 0.0:3.5",
+            ),
+            (
+                "z",
+                "a range for z: there is no such coordinate; there are x, x, t",
+            ),
+        ] {
+            let details = Details {
+                ranges: [(name.into(), [0.0, 3.5])].into(),
+                ..Details::default()
+            };
+            let refused = import_tables(&readings, Some(&targets), &columns, &details, &out);
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
         assert_eq!(reader.sample(0).unwrap().query_coords.data(), [4.0, 0.2]);
         assert_eq!(reader.sample(1).unwrap().targets.data(), [1.0]);
         std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n").unwrap();
-        let lacking = import_tables(
-            &readings,
-            Some(&targets),
-            &columns,
-            Missing::Refuse,
-            &units,
-            &out,
-        );
+        let lacking = import_tables(&readings, Some(&targets), &columns, &details, &out);
         let error = lacking.unwrap_err().to_string();
         assert!(
             error.contains("sample \"1\" has sensors but no targets"),
@@ -288,14 +307,7 @@ mod tests {
         }
         let (folder, path) = folder_with("t.csv", b"run,x,y,p,u,v\n\xff\xfe,1,1,1,1,1\n");
         let out = folder.path().join("o.parquet");
-        let error = import_tables(
-            &path,
-            None,
-            &columns(),
-            Missing::Refuse,
-            &HashMap::new(),
-            &out,
-        );
+        let error = import_tables(&path, None, &columns(), &Details::default(), &out);
         assert!(error.unwrap_err().to_string().contains("UTF-8"));
         assert!(!out.exists());
     }
@@ -339,8 +351,7 @@ mod tests {
     #[test]
     fn the_input_is_never_written_over() {
         let (_folder, path) = folder_with("t.csv", TABLE);
-        let units = HashMap::new();
-        let refused = import_tables(&path, None, &columns(), Missing::Refuse, &units, &path);
+        let refused = import_tables(&path, None, &columns(), &Details::default(), &path);
         assert!(
             refused
                 .unwrap_err()
@@ -378,15 +389,7 @@ mod tests {
         let run = || -> ArrayRef { Arc::new(StringArray::from(vec!["B", "A", "B"])) };
         let (folder, path) = table(number(&[1.0, 4.0, 7.0]), run());
         let out = folder.path().join("o.parquet");
-        import_tables(
-            &path,
-            None,
-            &columns(),
-            Missing::Refuse,
-            &HashMap::new(),
-            &out,
-        )
-        .unwrap();
+        import_tables(&path, None, &columns(), &Details::default(), &out).unwrap();
         let samples: Vec<Sample> = DatasetReader::open(&out)
             .unwrap()
             .samples()
@@ -409,14 +412,7 @@ mod tests {
             ),
         ] {
             let (_folder, path) = table(p, run());
-            let refused = import_tables(
-                &path,
-                None,
-                &columns(),
-                Missing::Refuse,
-                &HashMap::new(),
-                &out,
-            );
+            let refused = import_tables(&path, None, &columns(), &Details::default(), &out);
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
