@@ -136,11 +136,16 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
         }
     ));
     let (kept, limit) = training.activation_bytes();
+    let memory = match kept >> 20 {
+        0 => String::new(),
+        kept => format!(
+            "; a step keeps up to {kept} MB of activations (an operation that would need more than {} MB works them out again)",
+            limit >> 20
+        ),
+    };
     ui.note(format!(
-        "{} instructions; a step keeps up to {} MB of activations (an operation that would need more than {} MB works them out again)",
-        vidon_kernels::Isa::current().name(),
-        kept >> 20,
-        limit >> 20
+        "{} instructions{memory}",
+        vidon_kernels::Isa::current().name()
     ));
     training
         .notes()

@@ -18,6 +18,8 @@ use crate::files::write_file;
 
 /// Pixels of one panel, its colour bar included.
 const PANEL: (u32, u32) = (800, 700);
+/// How many times as long as high, or as high as long, a box is drawn at most.
+const LONGEST: f64 = 3.0;
 const TITLE: u32 = 64;
 /// Room for the labels left of and below the axes, and for the colour bar on the right.
 const LEFT: u32 = 116;
@@ -172,8 +174,8 @@ fn edges(nodes: &[f64]) -> Vec<f64> {
 /// Draws panels in rows of `columns` and writes them to a `.png` or `.svg`.
 pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
     let columns = columns.clamp(1, panels.len().max(1));
-    let rows = panels.len().div_ceil(columns);
-    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
+    let heights: Vec<u32> = panels.chunks(columns).map(row_height).collect();
+    let size = (PANEL.0 * columns as u32, heights.iter().sum());
     if size.0.max(size.1) > MOST_PIXELS {
         return Err(Error::Setting(format!(
             "{} panels are too many for one picture",
@@ -193,7 +195,7 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
         Some("png") => {
             let mut pixels = vec![0u8; (size.0 * size.1 * 3) as usize];
             let backend = BitMapBackend::with_buffer(&mut pixels, size);
-            draw_all(backend.into_drawing_area(), panels, rows, columns).map_err(failed)?;
+            draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
             write_file(path, |out| {
                 let mut encoder = png::Encoder::new(out, size.0, size.1);
                 encoder.set_color(png::ColorType::Rgb);
@@ -206,7 +208,7 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
         Some("svg") => {
             let mut text = String::new();
             let backend = SVGBackend::with_string(&mut text, size);
-            draw_all(backend.into_drawing_area(), panels, rows, columns).map_err(failed)?;
+            draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
             write_file(path, |out| out.write_all(text.as_bytes()))
         }
         _ => Err(Error::Setting(format!(
@@ -221,33 +223,56 @@ type Drawing<T> = std::result::Result<T, String>;
 fn draw_all<B: DrawingBackend>(
     area: DrawingArea<B, Shift>,
     panels: &[Panel],
-    rows: usize,
+    heights: &[u32],
     columns: usize,
 ) -> Drawing<()> {
     let words = |e: DrawingAreaErrorKind<B::ErrorType>| e.to_string();
     area.fill(&WHITE).map_err(words)?;
-    for (cell, panel) in area.split_evenly((rows, columns)).iter().zip(panels) {
-        draw_panel(cell, panel).map_err(words)?;
+    let mut below = area.clone();
+    for (row, height) in panels.chunks(columns).zip(heights) {
+        let (own, rest) = below.split_vertically(*height);
+        for (cell, panel) in own.split_evenly((1, columns)).iter().zip(row) {
+            draw_panel(cell, panel, *height).map_err(words)?;
+        }
+        below = rest;
     }
     area.present().map_err(words)
+}
+
+/// Pixels of a row of panels: as many as its highest needs.
+fn row_height(row: &[Panel]) -> u32 {
+    let highest = row.iter().map(|panel| plot_size(panel).1).max();
+    TITLE + BELOW + highest.unwrap_or(0)
+}
+
+/// Whether a panel has a colour bar; the others are curves.
+fn coloured(panel: &Panel) -> bool {
+    matches!(panel.marks, Marks::Points { .. } | Marks::Image { .. })
+}
+
+/// Width and height of a panel's plot: the largest rectangle of the right proportions that it has room for. Very long or high boxes are shown shorter.
+fn plot_size(panel: &Panel) -> (u32, u32) {
+    let bar = if coloured(panel) { BAR } else { EDGE };
+    let (width, height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
+    if !coloured(panel) {
+        return (width, height);
+    }
+    let [[x0, x1], [y0, y1]] = panel.bounds();
+    let steepness = ((y1 - y0) / (x1 - x0)).clamp(1.0 / LONGEST, LONGEST);
+    let fitted = (width as f64).min(height as f64 / steepness);
+    (fitted.round() as u32, (fitted * steepness).round() as u32)
 }
 
 fn draw_panel<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     panel: &Panel,
+    room: u32,
 ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     let [[x0, x1], [y0, y1]] = panel.bounds();
     let logarithmic = matches!(panel.marks, Marks::Lines(_) | Marks::Dots { .. });
-    let coloured = !logarithmic && !matches!(panel.marks, Marks::Curve { .. });
-    let bar = if coloured { BAR } else { EDGE };
-    // The largest rectangle of the right proportions that the panel has room for.
-    let (mut width, mut height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
-    if coloured {
-        let scale = (width as f64 / (x1 - x0)).min(height as f64 / (y1 - y0));
-        let pixels = |length: f64| ((scale * length).round() as u32).max(70);
-        (width, height) = (pixels(x1 - x0).min(width), pixels(y1 - y0).min(height));
-    }
-    let (right, bottom) = (PANEL.0 - LEFT - width, PANEL.1 - TITLE - BELOW - height);
+    let coloured = coloured(panel);
+    let (width, height) = plot_size(panel);
+    let (right, bottom) = (PANEL.0 - LEFT - width, room - TITLE - BELOW - height);
     let font = |size: u32| ("sans-serif", size).into_font();
     area.margin(14, 0, 0, 0)
         .titled(&drawable(&panel.title), font(28))?;
@@ -502,6 +527,24 @@ mod tests {
             series: vec![("ours".into(), vec![[Some(0.1), Some(2.0)], [None, None]])],
         };
         [points, image, curve, alone, dots].map(panel).to_vec()
+    }
+
+    #[test]
+    fn long_boxes_leave_no_blank_below_them() {
+        let over = |corner: [f64; 2]| Panel {
+            marks: Marks::Points {
+                places: vec![[0.0, 0.0], corner],
+                values: vec![0.0, 1.0],
+            },
+            ..all_kinds().remove(0)
+        };
+        let (wide, square) = (plot_size(&over([2.0, 1.0])), plot_size(&over([1.0, 1.0])));
+        assert_eq!(wide.0, 2 * wide.1);
+        assert_eq!(square.0, square.1);
+        let strip = plot_size(&over([1000.0, 1.0]));
+        assert_eq!(strip.0, 3 * strip.1);
+        let heights = [[1.0, 1.0], [2.0, 1.0]].map(|corner| row_height(&[over(corner)]));
+        assert_eq!(heights.map(|h| h - TITLE - BELOW), [square.1, wide.1]);
     }
 
     #[test]

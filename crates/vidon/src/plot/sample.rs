@@ -64,7 +64,12 @@ pub fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec
     for k in 0..meta.targets.len() {
         let (truth, found) = (column(&sample.targets, k), column(prediction, k));
         let error: Vec<f64> = found.iter().zip(&truth).map(|(f, t)| f - t).collect();
-        let scale = extent(truth.iter().copied());
+        // Colours are those of the truth; curves have to fit, too.
+        let seen = match meta.query_coords.len() {
+            1 => [&truth[..], &found[..]].concat(),
+            _ => truth.clone(),
+        };
+        let scale = extent(seen.iter().copied());
         let worst = error.iter().fold(0.0, |w: f64, e| w.max(e.abs()));
         let show = |values: &[f64], word: &str, scale: [f64; 2]| {
             field_panels(meta, queries, k, values, "", word, scale)
@@ -135,7 +140,7 @@ fn field_panels(
                 && let Some(image) = as_image(places, values)
             {
                 panel.marks = image;
-            } else {
+            } else if axes.len() > 1 {
                 panel.bounds = Some(whole.bounds());
             }
             panel

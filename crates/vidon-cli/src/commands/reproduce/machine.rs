@@ -2,16 +2,19 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Such as `AMD EPYC 7763, 8 cores`.
+use crate::ui::count;
+
+/// Such as `AMD EPYC 7763, 8 cores, 8 threads`.
 pub fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = info.lines().find(|l| l.starts_with("model name"));
     let name = line.and_then(|l| l.split_once(':')).map(|(_, n)| n.trim());
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     format!(
-        "{}, {cores} cores, {} threads",
+        "{}, {}, {}",
         name.unwrap_or(std::env::consts::ARCH),
-        rayon::current_num_threads()
+        count(cores, "core"),
+        count(rayon::current_num_threads(), "thread")
     )
 }
 

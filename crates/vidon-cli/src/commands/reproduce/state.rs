@@ -10,7 +10,7 @@ use vidon::train::{Budget, Recipe, Standing};
 use vidon::{Error, Result};
 
 use super::machine::{machine, program, today};
-use crate::ui::{count, grouped, percent};
+use crate::ui::{clock, count, grouped, percent};
 
 /// Its file in the folder of a run.
 const TEST: &str = "test.json";
@@ -92,7 +92,12 @@ impl fmt::Display for State {
             Some(tested) => {
                 let errors = &tested.relative_l2;
                 let samples = count(errors.samples, "test sample");
-                write!(f, "done: {} on {samples}", percent(errors.mean))
+                let spent = clock(standing.seconds());
+                write!(
+                    f,
+                    "done: {} on {samples}, after {spent}",
+                    percent(errors.mean)
+                )
             }
         }
     }
