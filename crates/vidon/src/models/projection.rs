@@ -29,6 +29,8 @@ const TRIALS: usize = 24;
 const LEFT_OUT: usize = 8;
 /// Fewer samples are looked at where their number times that of the unknowns cubed would be larger.
 const MOST_WORK: f64 = 4e9;
+/// Coordinates of samples that are fitted at once, at most.
+const MOST_AT_ONCE: usize = 1 << 23;
 /// Training samples whose coefficients give means and spreads.
 pub(crate) const MEASURED: usize = 64;
 /// Spreads are at least this share of the largest.
@@ -221,15 +223,12 @@ pub(crate) fn all_along<T>(items: &[T], count: usize) -> impl Iterator<Item = &T
     (0..count).map(move |i| &items[i * items.len() / count])
 }
 
-/// How many to fit at once: all, if they stand at the same places.
+/// How many to fit at once: as many as memory should hold, if all stand at the same places.
 fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) -> usize {
     let count = places.len();
-    let Some(first) = places.next() else {
-        return 1;
-    };
-    match places.all(|p| p == first) {
-        true => count,
-        false => 1,
+    match places.next() {
+        Some(first) if places.all(|p| p == first) => count.min(MOST_AT_ONCE / first.len()).max(1),
+        _ => 1,
     }
 }
 
