@@ -26,6 +26,8 @@ fn cells_are_trained_tested_and_reported_once() {
         "up to 0:02",
         "2 of 2: allen-cahn-variable-vidon",
         "VIDON with",
+        "sensors that the projection does not see are missed by ",
+        "the trunk's functions come within ",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -125,6 +125,11 @@ impl Shared {
         Self(slice.as_mut_ptr())
     }
 
+    /// The room of a vector that has no numbers yet. It gets its length when all are written.
+    pub fn room(vector: &mut Vec<f32>) -> Self {
+        Self(vector.as_mut_ptr())
+    }
+
     pub unsafe fn at(self, offset: usize) -> *mut f32 {
         unsafe { self.0.add(offset) }
     }

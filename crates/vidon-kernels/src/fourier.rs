@@ -205,8 +205,8 @@ pub(crate) fn fourier_forward(
     let w = transposed(weights.point, c);
     let keeps = layer.activation != Activation::Identity;
     let mut inputs = keeps.then(|| Buffer::take(samples * points * c));
-    let mut out = vec![0.0; samples * points * c];
-    let target = Shared::new(&mut out);
+    let mut out = Vec::with_capacity(x.len());
+    let target = Shared::room(&mut out);
     let kept = inputs.as_mut().map(|i| Shared::new(i));
     (0..samples).into_par_iter().for_each_init(
         || dft.scratch(),
@@ -231,6 +231,8 @@ pub(crate) fn fourier_forward(
             }
         },
     );
+    // All points of all samples.
+    unsafe { out.set_len(x.len()) };
     (out, Kept { spectrum, inputs })
 }
 
@@ -254,8 +256,8 @@ pub(crate) fn fourier_backward(
         Shared::new(&mut d_made),
         Shared::new(&mut d_seen),
     );
-    let mut dx = vec![0.0; x.len()];
-    let target = Shared::new(&mut dx);
+    let mut dx = Vec::with_capacity(x.len());
+    let target = Shared::room(&mut dx);
     // Per sample: the slope, W's and b's gradients, and the way into the spectrum.
     let point_grads: Vec<Vec<f32>> = (0..samples)
         .into_par_iter()
@@ -314,10 +316,11 @@ pub(crate) fn fourier_backward(
         .collect();
     let seen = Shared::new(&mut kept.spectrum);
     let (own, square) = (samples * 2 * c, 2 * c * c);
-    let mut d_spectral = vec![0.0; weights.spectral.len()];
-    d_spectral.par_chunks_mut(square).enumerate().for_each_init(
+    let mut d_spectral = Vec::with_capacity(weights.spectral.len());
+    let d_weights = Shared::room(&mut d_spectral);
+    (0..layer.waves()).into_par_iter().for_each_init(
         || (Buffer::take(2 * own), Buffer::take(square)),
-        |(rows, matrix), (wave, grads)| unsafe {
+        |(rows, matrix), wave| unsafe {
             let at = wave * own;
             let d = std::slice::from_raw_parts(d_product.at(at), own);
             take_apart(d, rows, c);
@@ -333,7 +336,8 @@ pub(crate) fn fourier_backward(
             );
             let z = (seen.at(at) as *const f32, 1, c, c, 2 * samples);
             let d = (rows.as_ptr(), 2 * c);
-            apply(isa, z, d, (grads.as_mut_ptr(), 2 * c), 2 * c, false);
+            let grads = d_weights.at(wave * square);
+            apply(isa, z, d, (grads, 2 * c), 2 * c, false);
         },
     );
     (0..samples).into_par_iter().for_each_init(
@@ -343,6 +347,11 @@ pub(crate) fn fourier_backward(
             dft.synthesise(&dft.columns, from, target.at(s * points * c), true, scratch);
         },
     );
+    // All points of all samples, all frequencies.
+    unsafe {
+        dx.set_len(x.len());
+        d_spectral.set_len(weights.spectral.len());
+    }
     let mut d_point = vec![0.0; c * c + c];
     for grads in &point_grads {
         d_point.iter_mut().zip(grads).for_each(|(sum, g)| *sum += g);

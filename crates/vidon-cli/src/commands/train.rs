@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::plot::{curve_panels, draw};
-use vidon::train::{Budget, Outcome, Recipe, Stop, Training, read_metrics};
+use vidon::train::{Budget, Floors, Outcome, Recipe, Stop, Training, read_metrics};
 use vidon::{Error, Result};
 
 use crate::commands::cache::Cache;
@@ -147,6 +147,19 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
         "{} instructions{memory}",
         vidon_kernels::Isa::current().name()
     ));
+    let Floors { sensors, targets } = training.floors();
+    let sensors = sensors.map(|e| {
+        let error = percent(e);
+        format!("sensors that the projection does not see are missed by {error} of their spread")
+    });
+    let targets = targets.map(|e| {
+        let error = percent(e);
+        format!("the trunk's functions come within {error} of the targets")
+    });
+    let floors: Vec<String> = sensors.into_iter().chain(targets).collect();
+    if !floors.is_empty() {
+        ui.note(floors.join("; "));
+    }
     training
         .notes()
         .iter()

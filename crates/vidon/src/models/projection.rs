@@ -93,15 +93,7 @@ impl Projection {
 
     /// Chooses the prior and λ by how well left-out sensors are predicted. Where samples have few sensors none is left out, and the choice stays what it is.
     pub fn choose(&self, entries: &mut [Entry], samples: &[Sample]) {
-        let enough = |s: &&Sample| s.sensor_coords.len() >= 2 * LEFT_OUT;
-        let enough: Vec<&Sample> = samples.iter().filter(enough).collect();
-        let sensors = enough.iter().map(|s| s.sensor_coords.len()).max();
-        let size = self.basis.len().min(sensors.unwrap_or(1)) as f64;
-        let count = ((MOST_WORK / size.powi(3)) as usize).clamp(1, TRIALS);
-        let picked: Vec<&Sample> = all_along(&enough, count).copied().collect();
-        let same = at_once(picked.iter().map(|s| s.sensor_coords.data()));
-        let trials = picked.par_chunks(same).map(|s| Trial::new(&self.basis, s));
-        let trials: Vec<Trial> = trials.collect();
+        let trials = self.trials(samples);
         let powers = DECAYS.map(|decay| (decay, 0.0));
         let exponentials = FALLS.map(|fall| (0.0, fall));
         let mut shapes: Vec<(f64, f64)> = powers.into_iter().chain(exponentials).collect();
@@ -131,6 +123,41 @@ impl Projection {
         entries[self.prior.place()].values = best.1.to_vec();
     }
 
+    /// How far left-out sensors are from what the others say of them, as a share of the spread of the readings; none where samples have few sensors, or
+    /// read the same everywhere.
+    pub fn left_out(&self, entries: &[Entry], samples: &[Sample]) -> Option<f64> {
+        let [decay, ridge, fall] = three(&entries[self.prior.place()].values);
+        let amplitudes = self.amplitudes(decay, fall);
+        let trials = self.trials(samples);
+        let far = trials
+            .par_iter()
+            .map(|t| t.far(&t.kept.weigh(&amplitudes).solve(ridge)));
+        let far: Vec<Matrix> = far.collect();
+        let square = |m: &Matrix| m.numbers().iter().map(|v| v * v).sum::<f64>();
+        let count = trials
+            .iter()
+            .map(|t| t.truth.numbers().len())
+            .sum::<usize>() as f64;
+        let sum = |t: &Trial| t.truth.numbers().iter().sum::<f64>();
+        let mean = trials.iter().map(sum).sum::<f64>() / count;
+        let squares = trials.iter().map(|t| square(&t.truth)).sum::<f64>() / count;
+        let share = far.iter().map(square).sum::<f64>() / count / (squares - mean * mean);
+        (share.is_finite() && share >= 0.0).then(|| share.sqrt())
+    }
+
+    /// Some samples that have sensors enough to leave some out.
+    fn trials(&self, samples: &[Sample]) -> Vec<Trial> {
+        let enough = |s: &&Sample| s.sensor_coords.len() >= 2 * LEFT_OUT;
+        let enough: Vec<&Sample> = samples.iter().filter(enough).collect();
+        let sensors = enough.iter().map(|s| s.sensor_coords.len()).max();
+        let size = self.basis.len().min(sensors.unwrap_or(1)) as f64;
+        let count = ((MOST_WORK / size.powi(3)) as usize).clamp(1, TRIALS);
+        let picked: Vec<&Sample> = all_along(&enough, count).copied().collect();
+        let same = at_once(picked.iter().map(|s| s.sensor_coords.data()));
+        let trials = picked.par_chunks(same).map(|s| Trial::new(&self.basis, s));
+        trials.collect()
+    }
+
     fn amplitudes(&self, decay: f64, fall: f64) -> Vec<f64> {
         let orders = self.basis.orders();
         orders
@@ -141,7 +168,7 @@ impl Projection {
 
     /// The coefficients of every sample, component by component: `prior` was found by [`fit`](Self::fit), and samples are coordinates and values.
     pub fn project(&self, prior: &[f32], samples: &[(&[f32], &[f32])]) -> Vec<Vec<f32>> {
-        let [decay, ridge, fall] = [0, 1, 2].map(|i| prior[i] as f64);
+        let [decay, ridge, fall] = three(prior);
         let amplitudes = self.amplitudes(decay, fall);
         samples
             .par_chunks(at_once(samples.iter().map(|s| s.0)))
@@ -215,6 +242,11 @@ impl Projection {
         let [mean, spread] = [self.mean, self.spread].map(|key| params.get::<1>(key).unsqueeze());
         (coefs - mean) / spread
     }
+}
+
+/// Decay, λ and fall.
+fn three(prior: &[f32]) -> [f64; 3] {
+    [0, 1, 2].map(|i| prior[i] as f64)
 }
 
 /// At most `count` of them, from all along.
@@ -293,10 +325,16 @@ impl Trial {
         }
     }
 
-    /// The errors of such coefficients at the left-out sensors, relative to all readings, summed over the samples.
-    fn miss(&self, coefs: &Matrix) -> f64 {
+    /// What is missed at the left-out sensors.
+    fn far(&self, coefs: &Matrix) -> Matrix {
         let mut far = self.truth.clone();
         far.add_product(-1.0, self.features.view(), coefs.view());
+        far
+    }
+
+    /// The errors of such coefficients at the left-out sensors, relative to all readings, summed over the samples.
+    fn miss(&self, coefs: &Matrix) -> f64 {
+        let far = self.far(coefs);
         let width = far.columns() / self.norms.len();
         let miss = |(i, norm): (usize, &f64)| {
             let own = far.numbers().chunks(far.columns());
@@ -375,6 +413,31 @@ mod tests {
             assert!((a - b).abs() < 1e-6, "{a} {b}");
         }
         assert!(run(&smooth(1, 7)).iter().all(|c| c.is_finite()));
+    }
+
+    #[test]
+    fn left_out_sensors_tell_what_a_fit_is_worth() {
+        let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 1);
+        let mut samples: Vec<Sample> = (0..30).map(|i| smooth(150, i)).collect();
+        let left_out = |samples: &[Sample], entries: &mut [Entry]| {
+            projection.choose(entries, samples);
+            projection.left_out(entries, samples)
+        };
+        assert!(left_out(&samples, &mut entries).unwrap() < 1e-3);
+        // Of noise nothing is known: the prior keeps the fit near its mean.
+        for (i, sample) in samples.iter_mut().enumerate() {
+            let rng = &mut stream(6, "noise", i as u64);
+            let noise = (0..150).map(|_| rng.random_range(-1.0..1.0)).collect();
+            sample.sensor_values = Rows::new(1, noise);
+        }
+        let share = left_out(&samples, &mut entries).unwrap();
+        assert!((0.9..1.2).contains(&share), "{share}");
+        for sample in &mut samples {
+            sample.sensor_values = Rows::new(1, vec![0.0; 150]);
+        }
+        assert_eq!(left_out(&samples, &mut entries), None);
+        let few: Vec<Sample> = (0..3).map(|i| smooth(5, i)).collect();
+        assert_eq!(left_out(&few, &mut entries), None);
     }
 
     /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.

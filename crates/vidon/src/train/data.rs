@@ -5,13 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rand::seq::index;
+use rayon::prelude::*;
 
 use crate::data::{Meta, Normalisation, Rows, Sample, Source, Watch};
 use crate::error::{Error, Result};
-use crate::models::{Dims, Entry, Model, Projection, Symmetries};
+use crate::eval::relative_l2;
+use crate::models::{Basis, Dims, Entry, Model, Projection, Symmetries, all_along};
 use crate::rng::stream;
 use crate::train::fitted::Fitted;
 use crate::train::recipe::Recipe;
+
+/// Training samples whose fits are compared with their targets.
+const LOOKED_AT: usize = 16;
 
 pub(crate) struct Data {
     pub meta: Meta,
@@ -24,6 +29,16 @@ pub(crate) struct Data {
     pub sensor_fits: Option<Vec<Vec<f32>>>,
     /// The training targets in the functions of the trunk, where steps compare coefficients.
     pub target_fits: Option<Fitted>,
+    pub floors: Floors,
+}
+
+/// How far the functions of a network are from its training data, however well it learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Floors {
+    /// The functions of the projection, at sensors that a fit does not see, as a share of the spread of the readings.
+    pub sensors: Option<f64>,
+    /// Those of the trunk, at the targets that they were fitted to: a relative L² error.
+    pub targets: Option<f64>,
 }
 
 impl Data {
@@ -101,6 +116,7 @@ impl Data {
             normalisation,
             sensor_fits: None,
             target_fits: None,
+            floors: Floors::default(),
         })
     }
 
@@ -176,9 +192,12 @@ impl Data {
         let Symmetries { shifts, .. } = train.symmetries;
         let movable =
             |p: &&Projection| !train.symmetries.any() || p.moves(shifts, &self.meta.sensor_coords);
-        let projection = model.projection().filter(movable);
-        if let Some(projection) = projection.filter(|_| train.sensors.is_none()) {
-            self.sensor_fits = Some(projection.fits(entries, &*self.seen()));
+        if let Some(projection) = model.projection() {
+            let seen = self.seen();
+            let sensors = projection.left_out(entries, &seen);
+            let once = movable(&projection) && train.sensors.is_none();
+            let fits = once.then(|| projection.fits(entries, &*seen));
+            (self.floors.sensors, self.sensor_fits) = (sensors, fits);
         }
         if train.coefficients {
             let basis = model.trunk_basis().ok_or_else(|| {
@@ -190,12 +209,32 @@ impl Data {
             let coords = &self.meta.sensor_coords;
             let seen = self.seen();
             let fitted = Fitted::new(basis, &seen, &self.train, train.symmetries, coords)?;
+            self.floors.targets = Some(self.apart(basis, &fitted));
             self.target_fits = Some(fitted);
         }
         for sample in self.train.iter_mut().chain(&mut self.val) {
             *sample = model.prepare(entries, sample)?.into_owned();
         }
         Ok(())
+    }
+
+    /// The mean relative L² error of fits at the targets they were made from.
+    fn apart(&self, basis: &Basis, fitted: &Fitted) -> f64 {
+        let all: Vec<usize> = (0..self.train.len()).collect();
+        let picked: Vec<usize> = all_along(&all, LOOKED_AT).copied().collect();
+        let errors = picked.par_iter().map(|&i| {
+            let Sample {
+                query_coords,
+                targets,
+                ..
+            } = &self.train[i];
+            let mut found = fitted.evaluate(basis, i, query_coords);
+            if let Some(scaling) = &self.normalisation {
+                scaling.targets.invert(&mut found);
+            }
+            relative_l2(&found, targets)
+        });
+        errors.collect::<Vec<f64>>().iter().sum::<f64>() / picked.len() as f64
     }
 }
 

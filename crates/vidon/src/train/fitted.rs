@@ -101,6 +101,19 @@ impl Fitted {
         }
     }
 
+    /// What the fit of a sample says at some places, as the network would answer.
+    pub fn evaluate(&self, basis: &Basis, sample: usize, coords: &Rows) -> Rows {
+        let mut answers = self.of(&[sample]);
+        self.arrange(&mut answers);
+        let (n, beta) = (basis.len(), answers.coefs.data());
+        let features = basis.evaluate(coords.data(), n);
+        let values = features.chunks_exact(n).flat_map(|row| {
+            beta.chunks_exact(n)
+                .map(move |own| row.iter().zip(own).map(|(f, b)| f * b).sum())
+        });
+        Rows::new(self.outputs, values.collect())
+    }
+
     pub fn projection(&self) -> &Projection {
         &self.projection
     }
@@ -192,6 +205,7 @@ fn fit_in_time(frame: &Frame, sample: &Sample) -> std::result::Result<Sample, St
 mod tests {
     use super::*;
     use crate::data::Batch;
+    use crate::eval::relative_l2;
     use crate::models::Family;
     use crate::rng::stream;
     use crate::train::motion::{Known, move_batch};
@@ -272,6 +286,8 @@ mod tests {
                 for (found, wanted) in row.iter().zip(&made[i].1) {
                     assert!((found - wanted).abs() < 1e-2, "{found} {wanted}");
                 }
+                let found = fitted.evaluate(&basis, i, &samples[i].query_coords);
+                assert!(relative_l2(&found, &samples[i].targets) < 1e-2);
             }
         }
     }

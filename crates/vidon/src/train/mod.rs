@@ -26,6 +26,7 @@ mod standing;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
+pub use data::Floors;
 pub use metrics::{Record, read_metrics};
 pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
@@ -309,6 +310,11 @@ impl Training {
             ));
         }
         notes
+    }
+
+    /// How far the functions of projection and trunk are from the training data.
+    pub fn floors(&self) -> Floors {
+        self.data.floors
     }
 
     /// Steps done.

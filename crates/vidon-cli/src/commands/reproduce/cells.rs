@@ -21,6 +21,7 @@ const RECIPES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/recipes.rs"
 pub enum Family {
     Paper,
     Fast,
+    Kriged,
 }
 
 pub const FAMILIES: &[Choice<Family>] = &[
@@ -33,6 +34,11 @@ pub const FAMILIES: &[Choice<Family>] = &[
         Family::Fast,
         "fast",
         "Projection networks: VIDON in 18 cells, half an hour each",
+    ),
+    (
+        Family::Kriged,
+        "kriged",
+        "DeepONets on sensors interpolated to a grid: 3 cells, days each",
     ),
 ];
 
@@ -181,11 +187,16 @@ mod tests {
 
     #[test]
     fn the_families_have_the_cells_of_the_paper() {
-        for (family, count) in [(Family::Paper, 26), (Family::Fast, 18)] {
+        for (family, count, published) in [
+            (Family::Paper, 26, 26),
+            (Family::Fast, 18, 18),
+            (Family::Kriged, 3, 0),
+        ] {
             let cells = cells(family).unwrap();
             let names: std::collections::HashSet<String> = cells.iter().map(Cell::name).collect();
             assert_eq!((cells.len(), names.len()), (count, count));
-            assert!(cells.iter().all(|c| c.published().is_some()));
+            let known = cells.iter().filter(|c| c.published().is_some()).count();
+            assert_eq!(known, published);
         }
     }
 

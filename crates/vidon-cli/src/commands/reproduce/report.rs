@@ -88,7 +88,7 @@ pub fn write_report(out: &Path) -> Result<()> {
     let mut blocks = vec![
         Block::Title("Reproduction of “Variable-Input Deep Operator Networks”".into()),
         Block::Text(
-            "Mean relative L² error on test functions that the network has never seen, ± the standard deviation over those functions. The paper's ± is that over five trainings, or five test sets. The ratio is ours to the paper's; steps, training time and best validation error are ours. Columns marked (fast) are by the recipes in recipes/fast, the others by the authors' settings.".into(),
+            "Mean relative L² error on test functions that the network has never seen, ± the standard deviation over those functions. The paper's ± is that over five trainings, or five test sets. The ratio is ours to the paper's; steps, training time and best validation error are ours. Columns marked (fast) and (kriged) are by the recipes in recipes/fast and recipes/kriged, the others by the authors' settings.".into(),
         ),
         Block::Text(circumstances(&begun)),
     ];
