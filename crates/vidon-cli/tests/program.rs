@@ -307,7 +307,7 @@ fn wrong_input_gets_a_clear_message() {
         ),
         (
             &format!("{import} --range x=3:1"),
-            "the lower end comes first",
+            "the ends must be finite, the lower one first",
         ),
         (
             &format!("{import} --range z=0:1"),

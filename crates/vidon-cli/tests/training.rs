@@ -318,7 +318,7 @@ fn recipes_for_own_data_work_as_they_are() {
                 pick(2 * i + 1, 991) as f64 / 19.82,
             );
             let u = height * (x / 30.0).cos() + (y / 15.0).sin();
-            table += &format!("{day},{x},{y},{u},{},{}\n", 0.5 * u, 280.0 + u);
+            table += &format!("{day},{x},{y},{u},{},{}\n", 0.5 * u, 280.0 + 20.0 * u);
         }
     }
     std::fs::write(dir.join("t.csv"), table).unwrap();
@@ -330,7 +330,7 @@ fn recipes_for_own_data_work_as_they_are() {
     );
     succeed(dir, &format!("{import} --values u,v --out vector.parquet"));
     let recipes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/own");
-    for (recipe, steps) in [("plane", 40), ("scattered", 200)] {
+    for (recipe, steps) in [("plane", 150), ("scattered", 200)] {
         let out = format!("runs/{recipe}");
         succeed(
             dir,
@@ -340,9 +340,9 @@ fn recipes_for_own_data_work_as_they_are() {
         );
         let found = succeed(dir, &format!("eval {out} --data mine.parquet --json"));
         let found: Value = serde_json::from_str(&found).unwrap();
-        // Of about 280; without what the sensors say it would be about 2e-3.
+        // Without what the sensors say, 280 ± 20 u would be missed by 1.3e-2 at least.
         assert!(
-            found["relative_l2"]["mean"].as_f64().unwrap() < 1.5e-3,
+            found["relative_l2"]["mean"].as_f64().unwrap() < 6e-3,
             "{found}"
         );
         assert_eq!(found["errors"].as_array().unwrap().len(), 60);

@@ -225,8 +225,11 @@ impl Factor {
         Some(Self(a))
     }
 
-    /// Of `A + ridge·I`; more is added where rounding has left A indefinite. None if a number is not finite.
+    /// Of `A + ridge·I`; more is added where rounding has left A indefinite. None if a number is not finite, or the ridge not positive.
     pub fn with_ridge(a: &Matrix, mut ridge: f64) -> Option<Self> {
+        if ridge <= 0.0 || !a.numbers.iter().all(|v| v.is_finite()) {
+            return None;
+        }
         while ridge.is_finite() {
             let mut sum = a.clone();
             (0..a.rows).for_each(|i| sum[(i, i)] += ridge);
@@ -416,6 +419,7 @@ mod tests {
         let indefinite = Matrix::single(2, &[1.0, 0.0, 2.0, 1.0]);
         assert!(Factor::new(indefinite.clone()).is_none());
         assert!(Factor::with_ridge(&indefinite, 1e-3).is_some());
+        assert!(Factor::with_ridge(&indefinite, 0.0).is_none());
         for bad in [f32::NAN, f32::INFINITY] {
             assert!(Factor::with_ridge(&Matrix::single(1, &[bad]), 1e-3).is_none());
         }

@@ -93,16 +93,14 @@ impl Predictor {
         let mut doubts = Vec::new();
         let meta = self.meta();
         let sides = [
-            ("sensor", "stands", "stand", coords, &meta.sensor_coords),
-            ("query", "stands", "stand", queries, &meta.query_coords),
+            ("sensor", "sensors", coords, &meta.sensor_coords),
+            ("query", "queries", queries, &meta.query_coords),
         ];
-        for (one, stands, stand, places, channels) in sides {
-            let count = outside(places, channels);
-            let many = if one == "query" { "queries" } else { "sensors" };
-            let subject = match count {
+        for (one, many, places, channels) in sides {
+            let subject = match outside(places, channels) {
                 0 => continue,
-                1 => format!("1 {one} {stands}"),
-                n => format!("{n} {many} {stand}"),
+                1 => format!("1 {one} stands"),
+                n => format!("{n} {many} stand"),
             };
             let ends = channels.iter().filter_map(|c| {
                 let [lo, hi] = c.range?;
@@ -115,7 +113,9 @@ impl Predictor {
             ));
         }
         if let Some(scaling) = &self.weights.normalisation {
-            let far = scaling.sensor_values.far(values);
+            let far = scaling
+                .sensor_values
+                .far(values, self.weights.symmetries.odd);
             if far > 0 {
                 doubts.push(format!(
                     "{far} of {} readings are far from all that the network was trained with: is the unit the same?",

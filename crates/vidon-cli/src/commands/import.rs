@@ -140,7 +140,7 @@ fn parse_range(text: &str) -> std::result::Result<(String, [f64; 2]), String> {
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
     match [number(lo)?, number(hi)?] {
         [lo, hi] if lo < hi && (hi - lo).is_finite() => Ok((name.trim().into(), [lo, hi])),
-        _ => Err("the lower end comes first".into()),
+        _ => Err("the ends must be finite, the lower one first".into()),
     }
 }
 

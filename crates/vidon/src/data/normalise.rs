@@ -25,11 +25,13 @@ impl MinMax {
         }
     }
 
-    /// How many rows have a number that is further outside of the extremes than half of what lies between them.
-    pub(crate) fn far(&self, rows: &Rows) -> usize {
+    /// How many rows have a number that is further outside of the extremes than half of what lies between them. `odd`: the extremes are
+    /// [centred](Self::centre).
+    pub(crate) fn far(&self, rows: &Rows, odd: bool) -> usize {
         let far = |row: &&[f32]| {
             let ends = self.lo.iter().zip(&self.hi);
-            ends.zip(*row).any(|((lo, hi), &v)| {
+            ends.zip(*row).any(|((&lo, &hi), &v)| {
+                let lo = if odd { -hi } else { lo };
                 let (v, slack) = (if self.log { logarithm(v) } else { v }, 0.5 * (hi - lo));
                 v < lo - slack || v > hi + slack
             })
@@ -216,6 +218,9 @@ mod tests {
         for (scaled, value) in pairs {
             assert_eq!(*scaled, value / 5.0);
         }
+        // As far below zero as above it is as near.
+        let readings = Rows::new(1, vec![-11.0, -9.0, 9.0, 11.0]);
+        assert_eq!(scaling.sensor_values.far(&readings, true), 2);
     }
 
     #[test]

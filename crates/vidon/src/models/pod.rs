@@ -4,8 +4,6 @@
 //! stand anywhere); τ_0 is the mean of the fits, τ_1 … τ_p are their principal directions, each scaled by its
 //! standard deviation so that the β are of size one.
 
-use std::sync::Arc;
-
 use rand::seq::index;
 use rayon::prelude::*;
 
@@ -14,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{Matrix, symmetric_eigen};
 use crate::models::basis::Basis;
 use crate::models::least_squares::{LeastSquares, one_by_one, side_by_side};
+use crate::models::projection::at_once;
 use crate::rng::stream;
 
 /// λ of the fits.
@@ -74,8 +73,11 @@ pub(crate) fn target_fits(basis: &Basis, samples: &[Sample]) -> Vec<Vec<f64>> {
         let squares = LeastSquares::new(basis, places.data(), &known);
         one_by_one(&squares.weigh(&prior).solve(RIDGE), width).collect()
     };
-    if samples.iter().all(|s| Arc::ptr_eq(&s.query_coords, first)) {
-        return solve(first, &Vec::from_iter(samples.iter().map(|s| &s.targets)));
+    let same = at_once(samples.iter().map(|s| s.query_coords.data()));
+    if same > 1 {
+        let solve =
+            |some: &[Sample]| solve(first, &Vec::from_iter(some.iter().map(|s| &s.targets)));
+        return samples.chunks(same).flat_map(solve).collect();
     }
     samples
         .par_iter()

@@ -256,7 +256,7 @@ pub(crate) fn all_along<T>(items: &[T], count: usize) -> impl Iterator<Item = &T
 }
 
 /// How many to fit at once: as many as memory should hold, if all stand at the same places.
-fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) -> usize {
+pub(crate) fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) -> usize {
     let count = places.len();
     match places.next() {
         Some(first) if places.all(|p| p == first) => count.min(MOST_AT_ONCE / first.len()).max(1),

@@ -140,7 +140,7 @@ impl State {
         if header.subject != *subject {
             return Err(Error::data(
                 &path,
-                "was made with another model, data or seed than the recipe beside it has; put the recipe back, or begin a new training",
+                "was made with another model, data, scaling or seed than the recipe beside it has; put the recipe back, or begin a new training",
             ));
         }
         let read = |group: &str| -> Result<Vec<Entry>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rand::seq::index;
 use rayon::prelude::*;
 
-use crate::data::{Meta, Normalisation, Rows, Sample, Source, Watch};
+use crate::data::{Channel, Meta, Normalisation, Rows, Sample, Source, Watch};
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
 use crate::models::{Basis, Dims, Entry, Model, Projection, Symmetries, all_along};
@@ -15,8 +15,9 @@ use crate::rng::stream;
 use crate::train::fitted::Fitted;
 use crate::train::recipe::Recipe;
 
-/// Training samples whose fits are compared with their targets.
+/// Training samples whose fits are compared with their targets, and targets of each.
 const LOOKED_AT: usize = 16;
+const MOST_TARGETS: usize = 4096;
 
 pub(crate) struct Data {
     pub meta: Meta,
@@ -37,7 +38,7 @@ pub(crate) struct Data {
 pub struct Floors {
     /// The functions of the projection, at sensors that a fit does not see, as a share of the spread of the readings.
     pub sensors: Option<f64>,
-    /// Those of the trunk, at the targets that they were fitted to: a relative L² error.
+    /// Those of the trunk, at the targets that they were fitted to: a relative L² error. None where the targets are too few to tell.
     pub targets: Option<f64>,
 }
 
@@ -90,7 +91,11 @@ impl Data {
                 }
             }
         }
-        let open = meta.sensor_coords.iter().find(|c| c.range.is_none());
+        // A query's that is a sensor's too has the sensor's ends.
+        let sensors = &meta.sensor_coords;
+        let own = |c: &&Channel| sensors.iter().all(|s| s.name != c.name);
+        let others = meta.query_coords.iter().take(sensors.len()).filter(own);
+        let open = sensors.iter().chain(others).find(|c| c.range.is_none());
         if let Some(channel) = open.filter(|_| recipe.train.symmetries.shifts) {
             return Err(Error::Setting(format!(
                 "[train]: shifts need the period of every coordinate, but the data do not say that of {0}; vidon import --range {0}=0:1 does",
@@ -209,7 +214,7 @@ impl Data {
             let coords = &self.meta.sensor_coords;
             let seen = self.seen();
             let fitted = Fitted::new(basis, &seen, &self.train, train.symmetries, coords)?;
-            self.floors.targets = Some(self.apart(basis, &fitted));
+            self.floors.targets = self.apart(basis, &fitted);
             self.target_fits = Some(fitted);
         }
         for sample in self.train.iter_mut().chain(&mut self.val) {
@@ -218,8 +223,8 @@ impl Data {
         Ok(())
     }
 
-    /// The mean relative L² error of fits at the targets they were made from.
-    fn apart(&self, basis: &Basis, fitted: &Fitted) -> f64 {
+    /// The mean relative L² error of fits at the targets they were made from; none where functions can meet any targets.
+    fn apart(&self, basis: &Basis, fitted: &Fitted) -> Option<f64> {
         let all: Vec<usize> = (0..self.train.len()).collect();
         let picked: Vec<usize> = all_along(&all, LOOKED_AT).copied().collect();
         let errors = picked.par_iter().map(|&i| {
@@ -228,13 +233,20 @@ impl Data {
                 targets,
                 ..
             } = &self.train[i];
-            let mut found = fitted.evaluate(basis, i, query_coords);
+            let available = query_coords.len();
+            if available <= basis.len() {
+                return None;
+            }
+            let rng = &mut stream(0, "targets", i as u64);
+            let some = index::sample(rng, available, available.min(MOST_TARGETS)).into_vec();
+            let mut found = fitted.evaluate(basis, i, &query_coords.select(&some));
             if let Some(scaling) = &self.normalisation {
                 scaling.targets.invert(&mut found);
             }
-            relative_l2(&found, targets)
+            Some(relative_l2(&found, &targets.select(&some)))
         });
-        errors.collect::<Vec<f64>>().iter().sum::<f64>() / picked.len() as f64
+        let errors: Vec<f64> = errors.collect::<Option<_>>()?;
+        Some(errors.iter().sum::<f64>() / errors.len() as f64)
     }
 }
 

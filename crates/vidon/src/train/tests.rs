@@ -225,7 +225,7 @@ fn fixed_numbers_stay_and_changed_recipes_are_refused() {
     let path = run.join(RECIPE);
     let recipe = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, recipe.replace("p = 3", "p = 2")).unwrap();
-    assert!(words(again(9)).contains("another model, data or seed"));
+    assert!(words(again(9)).contains("another model, data, scaling or seed"));
     std::fs::write(&path, recipe).unwrap();
     std::fs::remove_file(run.join(CHECKPOINT)).unwrap();
     assert!(words(again(9)).contains("checkpoint.safetensors"));
