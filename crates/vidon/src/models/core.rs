@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Sample;
 use crate::linalg;
-use crate::models::basis::{Basis, Family, Frame};
+use crate::models::basis::Basis;
 use crate::models::fno::{Fno, FnoConfig};
+use crate::models::frame::{Family, Frame};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
 use crate::models::trunk::TrunkConfig;
 use crate::models::{Dims, Extent};

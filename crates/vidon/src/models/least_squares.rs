@@ -111,7 +111,7 @@ pub(crate) fn one_by_one(coefs: &Matrix, width: usize) -> impl Iterator<Item = V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::basis::{Family, Frame};
+    use crate::models::frame::{Family, Frame};
     use crate::rng::stream;
     use proptest::prelude::*;
     use rand::RngExt;

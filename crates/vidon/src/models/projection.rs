@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Channel, Rows, Sample};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::models::basis::{Basis, Frame, Turn};
+use crate::models::basis::{Basis, Turn};
+use crate::models::frame::Frame;
 use crate::models::inputs::{Inputs, to_vec};
 use crate::models::least_squares::{LeastSquares, one_by_one, side_by_side};
 use crate::models::params::{Entry, Init, Key, Params, Plan};
@@ -355,7 +356,7 @@ fn squares(values: &[f32]) -> f64 {
 mod tests {
     use super::*;
     use crate::data::Rows;
-    use crate::models::basis::Family;
+    use crate::models::frame::Family;
     use rand::RngExt;
     use std::sync::Arc;
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Sample;
 use crate::error::Result;
-use crate::models::basis::{Basis, Frame};
+use crate::models::basis::Basis;
+use crate::models::frame::Frame;
 use crate::models::inputs::{Inputs, Sets};
 use crate::models::mlp::{Activation, Mlp};
 use crate::models::params::{Entry, Init, Key, Params, Plan};

@@ -15,8 +15,9 @@ use vidon_kernels::Heads;
 
 use crate::data::Sample;
 use crate::error::Result;
-use crate::models::basis::{Basis, Frame};
+use crate::models::basis::Basis;
 use crate::models::core::{CoreConfig, FnoCore};
+use crate::models::frame::Frame;
 use crate::models::inputs::Inputs;
 use crate::models::mlp::{Activation, Mlp};
 use crate::models::params::{Entry, Init, Key, Params, Plan};

@@ -19,19 +19,23 @@ mod fitted;
 mod loss;
 mod metrics;
 mod motion;
+mod observer;
 mod optimiser;
 mod recipe;
 mod schedule;
 mod standing;
+mod step;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
 pub use data::Floors;
 pub use metrics::{Record, read_metrics};
+pub use observer::{Observer, Outcome, Status, Stop};
 pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
 pub use schedule::Schedule;
 pub use standing::Standing;
+pub use step::time_steps;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -41,7 +45,7 @@ use burn::tensor::Device;
 use rand::seq::SliceRandom;
 use vidon_kernels::{memory_limit, set_memory_limit};
 
-use crate::data::{Batch, Normalisation, Rows, Sample, Subset, Watch};
+use crate::data::{Batch, Rows, Sample, Subset, Watch};
 use crate::error::{Error, Result};
 use crate::eval::block_errors;
 use crate::files::{remove_parts, write_file};
@@ -50,10 +54,9 @@ use crate::predict::{BEST, Predictor};
 use crate::rng::stream;
 use crate::train::checkpoint::{State, Subject};
 use crate::train::data::Data;
-use crate::train::loss::loss;
 use crate::train::metrics::{Metrics, now};
 use crate::train::motion::{Known, move_batch};
-use crate::train::optimiser::Step;
+use crate::train::step::take_step;
 
 const RECIPE: &str = "recipe.toml";
 const LAST: &str = "last.safetensors";
@@ -62,52 +65,6 @@ const LOCK: &str = ".lock";
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 /// Steps between records.
 const RECORD_EVERY: u64 = 10;
-
-/// How a training stands after a step.
-#[derive(Clone, Debug)]
-pub struct Status {
-    pub record: Record,
-    /// How much is over, 0 to 1.
-    pub share: f64,
-    /// Seconds still to go, at the speed so far.
-    pub eta: f64,
-}
-
-/// Told how a training goes, and asked whether to go on.
-pub trait Observer {
-    /// After every step and validation.
-    fn status(&self, _status: &Status) {}
-
-    /// Whether the user wants to stop.
-    fn stopped(&self) -> bool {
-        false
-    }
-}
-
-/// Nobody looks.
-impl Observer for () {}
-
-/// Why a training ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Steps, epochs or budget are used up.
-    Finished,
-    /// The user asked for it.
-    Interrupted,
-    /// A number was no longer finite; the last good checkpoint is kept.
-    Diverged,
-}
-
-/// How a training ended.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    pub stop: Stop,
-    pub step: u64,
-    pub seconds: f64,
-    pub best: Option<Best>,
-    /// The step of the checkpoint.
-    pub checkpoint: u64,
-}
 
 /// A training that has its data and can begin or go on.
 pub struct Training {
@@ -569,65 +526,6 @@ fn subject(recipe: &Recipe) -> Subject {
             recipe.train.symmetries.odd,
         ],
     }
-}
-
-/// One step of the optimiser; gives the loss, and changes nothing if that is not finite.
-fn take_step(
-    state: &mut State,
-    train: &TrainRecipe,
-    model: &Model,
-    scale: (Option<&Normalisation>, f64),
-    batch: Batch,
-    rate: f64,
-) -> Result<f64> {
-    let device = Device::flex().autodiff();
-    let value = loss(train.loss, model, &state.params, scale, batch, &device)?;
-    let found = to_vec(value.clone())[0] as f64;
-    if !found.is_finite() {
-        return Ok(found);
-    }
-    let mut all = value.backward();
-    let params = state.params.tensors.iter();
-    let gradients: Vec<_> = params.map(|p| p.grad_remove(&mut all)).collect();
-    let step = Step {
-        number: state.progress.step + 1,
-        rate,
-        decay: train.decay,
-        clip: train.clip,
-    };
-    let State {
-        params, moments, ..
-    } = state;
-    train.optimiser.update(params, moments, gradients, &step);
-    state.progress.step += 1;
-    Ok(found)
-}
-
-/// The seconds that each of so many steps on all the samples takes, the making of the batch included. Nothing is fitted beforehand.
-pub fn time_steps(
-    model: &Model,
-    entries: &[Entry],
-    samples: &[Sample],
-    train: &TrainRecipe,
-    steps: usize,
-) -> Result<Vec<f64>> {
-    if let Some(gigabytes) = train.memory_gb {
-        set_memory_limit((1e9 * gigabytes) as usize);
-    }
-    let mut state = State::new(entries, &Device::flex().autodiff(), false);
-    let samples: Vec<&Sample> = samples.iter().collect();
-    let subset = Subset {
-        sensors: train.sensors,
-        queries: train.queries,
-    };
-    (0..steps)
-        .map(|k| {
-            let start = Instant::now();
-            let batch = Batch::random(&samples, subset, &mut stream(train.seed, "step", k as u64));
-            take_step(&mut state, train, model, (None, 1.0), batch, train.rate)?;
-            Ok(start.elapsed().as_secs_f64())
-        })
-        .collect()
 }
 
 /// Keeps other trainings out of the folder for as long as the file is open.

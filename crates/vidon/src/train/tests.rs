@@ -7,6 +7,7 @@ use crate::data::{Channel, DatasetWriter, Meta, Rows};
 use crate::models::{Frame, ModelName, Params, paper_config};
 use crate::sensors::Layout;
 use crate::train::checkpoint::CHECKPOINT;
+use crate::train::loss::loss;
 use crate::{Published, published};
 use burn::tensor::DType;
 use rand::RngExt;
