@@ -2,17 +2,23 @@
 
 use super::*;
 
+/// With numbers in place of what would be taken from data.
+fn network(config: &ModelConfig, dims: Dims) -> (Model, Vec<Entry>) {
+    let (model, mut entries) = Model::new(config, dims, 1).unwrap();
+    for entry in entries.iter_mut().filter(|e| !e.trained) {
+        let mut rng = stream(0, "fixed", 0);
+        let values = entry.values.iter_mut();
+        values.for_each(|v| *v = rng.random_range(0.5..1.5));
+    }
+    (model, entries)
+}
+
 /// In single precision on the CPU the fused kernels are at work, in double precision the composition from ordinary operations: values and gradients
 /// agree.
 #[test]
 fn fused_and_composed_are_the_same() {
     for (config, dims, batch) in zoo() {
-        let (model, mut entries) = Model::new(&config, dims, 1).unwrap();
-        for entry in entries.iter_mut().filter(|e| !e.trained) {
-            let mut rng = stream(0, "fixed", 0);
-            let values = entry.values.iter_mut();
-            values.for_each(|v| *v = rng.random_range(0.5..1.5));
-        }
+        let (model, entries) = network(&config, dims);
         let device = Device::flex().autodiff();
         let run = |dtype: DType| {
             let params = Params::new(&entries, &device, dtype);
@@ -41,14 +47,7 @@ fn fused_and_composed_are_the_same() {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for (config, dims, batch) in zoo() {
-        let (model, mut entries) = Model::new(&config, dims, 1).unwrap();
-        for entry in entries.iter_mut().filter(|e| !e.trained) {
-            let mut rng = stream(0, "fixed", 0);
-            entry
-                .values
-                .iter_mut()
-                .for_each(|v| *v = rng.random_range(0.5..1.5));
-        }
+        let (model, entries) = network(&config, dims);
         let device = Device::flex().autodiff();
         let inputs = Inputs::new(&batch, &device, DType::F64);
         let targets = rows_tensor(&batch.targets, &device, DType::F64);
