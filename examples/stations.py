@@ -1,4 +1,4 @@
-"""Writes stations.csv and new.csv: a pollutant read at 40 to 90 stations on each day, and its amount six hours later.
+"""Writes stations.csv, new.csv and day.csv: a pollutant read at 40 to 90 stations on each day, and its amount six hours later.
 
 The wind carries it over 100 km x 50 km and spreads it; the stations of each day stand elsewhere. Plain Python.
 """
@@ -36,3 +36,4 @@ def write(path, first, days):
 
 write("stations.csv", 0, 400)
 write("new.csv", 400, 100)
+write("day.csv", 400, 1)

@@ -17,8 +17,8 @@ use clap::{Parser, Subcommand};
 /// First steps:
 ///
 ///   vidon demo
-///   vidon train recipes/paper/darcy-vidon-variable.toml --budget 30m
-///   vidon eval runs/darcy-vidon-variable --samples 100
+///   vidon train recipes/fast/darcy-variable.toml --budget 5m
+///   vidon eval runs/darcy-variable --samples 100
 ///   vidon reproduce --problem darcy --budget 2m
 ///
 /// Data and pictures:

@@ -99,11 +99,11 @@ pictures
   {}     learning curves
 
 what to try next
-  vidon eval {folder} --layout missing --samples 100    sensors as it has never seen them
-  vidon train --resume {folder} --budget 10m            train for longer
-  vidon train recipes/paper/darcy-vidon-variable.toml   another problem
-  vidon reproduce --list                                the paper's tables, cell by cell
-  vidon import --help                                   your own data",
+  vidon eval {folder} --layout missing --samples 100         sensors as it has never seen them
+  vidon train --resume {folder} --budget 10m                 train for longer
+  vidon train recipes/fast/darcy-variable.toml --budget 5m   another problem
+  vidon reproduce --list                                     the paper's tables, cell by cell
+  vidon import --help                                        your own data",
         percent(summary.mean),
         percent(paper.expect("a cell of the paper's table").mean),
         folder.join(PREDICTION).display(),

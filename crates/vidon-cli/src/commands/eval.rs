@@ -24,9 +24,9 @@ use crate::ui::{Ui, percent, print};
 /// Any other network needs --data.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  vidon eval runs/darcy-vidon-variable
-  vidon eval runs/darcy-vidon-variable --layout missing --samples 200 --json
-  vidon eval runs/darcy-vidon-variable --sensors 100 --samples 200
+  vidon eval runs/darcy-variable
+  vidon eval runs/darcy-variable --layout missing --samples 200 --json
+  vidon eval runs/darcy-variable --sensors 100 --samples 200
   vidon eval runs/mine --data test.parquet --plot figure.png --sample 3")]
 pub struct Arguments {
     /// Folder of a run, or a weights file (.safetensors)

@@ -19,7 +19,7 @@ use crate::ui::{Ui, clock, count, grouped, percent};
 /// time budget steers the learning rate: time is never the same twice).
 #[derive(Args)]
 #[command(after_help = "Examples:
-  vidon train recipes/paper/darcy-vidon-variable.toml --budget 30m
+  vidon train recipes/fast/darcy-variable.toml --budget 5m
   vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.p=50
   vidon train --resume runs/mine
   vidon train --resume runs/mine --steps 20000")]

@@ -28,7 +28,7 @@ pub const FAMILIES: &[Choice<Family>] = &[
     (
         Family::Paper,
         "paper",
-        "The authors' networks and settings: 26 cells, days each",
+        "The authors' networks and settings: 26 cells, an hour (FNO) to weeks (VIDON) each",
     ),
     (
         Family::Fast,
@@ -38,7 +38,7 @@ pub const FAMILIES: &[Choice<Family>] = &[
     (
         Family::Kriged,
         "kriged",
-        "DeepONets on sensors interpolated to a grid: 3 cells, days each",
+        "DeepONets on sensors interpolated to a grid: 3 cells, as long as the authors trained",
     ),
 ];
 

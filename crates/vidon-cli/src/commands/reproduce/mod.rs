@@ -79,7 +79,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     }
     ui.note(match left {
         Some(seconds) => format!("up to {} of training to go", clock(seconds)),
-        None => "training as long as the authors did takes days for a cell; --budget cuts it short"
+        None => "training as long as the authors did takes hours (FNO) to weeks (VIDON) for a cell; --budget cuts it short"
             .into(),
     });
     let session = Session {
