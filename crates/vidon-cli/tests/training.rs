@@ -377,6 +377,8 @@ fn recipes_for_own_data_work_as_they_are() {
     );
     let shifted = format!("{train} --set train.symmetries={{shifts=true}} --out runs/s");
     assert!(fail(dir, &shifted).contains("the data do not say that of x"));
+    let limits = format!("{train} --set train.steps=9");
+    assert!(fail(dir, &limits).contains("--set train.steps=9 is void"));
 }
 
 /// The networks in `models/` know their problems: errors are a fraction of the paper's, more sensors are better than few, and a table of sensors is answered.

@@ -13,7 +13,10 @@ pub fn errors(
     count: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<f64>> {
-    predictor.meta().check_same_channels(&source.meta()?)?;
+    let both = ["the data of the model", "this"];
+    predictor
+        .meta()
+        .check_same_channels(&source.meta()?, both)?;
     let mut errors = Vec::new();
     source.blocks(count, watch, |block| {
         errors.extend(block_errors(predictor, block)?);

@@ -94,7 +94,7 @@ impl Images {
     ) -> Result<Tensor<2>> {
         let projection = weights.model.projection().expect("there is one");
         let (device, samples) = (inputs.sensor_coords.device(), inputs.samples());
-        let fits = to_vec(projection.coefficients(params, &inputs));
+        let fits = to_vec(projection.coefficients(params, &inputs)?);
         let tensor = |numbers: Vec<f32>| {
             let shape = [samples, numbers.len() / samples];
             Tensor::<2>::from_data(TensorData::new(numbers, shape), (&device, DType::F32))

@@ -196,7 +196,14 @@ impl Predictor {
         if let Some(scaling) = &self.weights.normalisation {
             answers.iter_mut().for_each(|a| scaling.targets.invert(a));
         }
-        Ok(answers)
+        let finite = |a: &Rows| a.data().iter().all(|v| v.is_finite());
+        match answers.iter().all(finite) {
+            true => Ok(answers),
+            false => Err(Error::Numerics(
+                "the network's answers are not finite: do sensors or queries stand far outside of the box of the training data?"
+                    .into(),
+            )),
+        }
     }
 
     fn inputs(&self, samples: &[&Sample]) -> Result<Inputs> {

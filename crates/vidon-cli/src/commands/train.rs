@@ -94,6 +94,14 @@ fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
         .map_err(|what| Error::Setting(format!("{}: {what}", path.display())))
 }
 
+/// The setting that is a limit, if one is.
+pub fn limit_among(settings: &[String]) -> Option<&String> {
+    settings.iter().find(|s| {
+        let key = s.split('=').next().unwrap_or_default().trim();
+        ["train.steps", "train.epochs", "train.budget"].contains(&key)
+    })
+}
+
 /// A recipe with the settings and limits of the command line.
 pub fn parse(
     text: &str,
@@ -101,6 +109,13 @@ pub fn parse(
     steps: Option<u64>,
     budget: Option<Budget>,
 ) -> std::result::Result<Recipe, String> {
+    if let Some(setting) = limit_among(settings)
+        && (steps.is_some() || budget.is_some())
+    {
+        return Err(format!(
+            "--set {setting} is void beside --steps or --budget, which replace all limits; give it with --set alone"
+        ));
+    }
     let mut settings = settings.to_vec();
     // A limit on the command line makes those of the recipe void, once it has been read.
     settings.extend(steps.map(|n| format!("train.steps={n}")));

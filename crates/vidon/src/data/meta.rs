@@ -111,8 +111,8 @@ impl Meta {
         self.channels().map(<[Channel]>::len)
     }
 
-    /// An error that names both, if `other` has other coordinates, values or targets.
-    pub fn check_same_channels(&self, other: &Meta) -> Result<()> {
+    /// An error that names `both`, if `other` has other coordinates, values or targets.
+    pub fn check_same_channels(&self, other: &Meta, both: [&str; 2]) -> Result<()> {
         let names = |meta: &Meta| {
             let parts = meta.channels().map(|channels| {
                 let names: Vec<&str> = channels.iter().map(|c| c.name.as_str()).collect();
@@ -125,7 +125,8 @@ impl Meta {
         match mine == theirs {
             true => Ok(()),
             false => Err(Error::Setting(format!(
-                "the data do not fit together: the model's has {mine}; this has {theirs}"
+                "the data do not fit together: {}: {mine}; {}: {theirs}",
+                both[0], both[1]
             ))),
         }
     }

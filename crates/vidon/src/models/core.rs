@@ -27,21 +27,26 @@ const MOST_NUMBERS: usize = 1 << 26;
 const MOST_POINTS: usize = 512;
 
 /// What turns what the branch saw into β.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CoreConfig {
-    /// Φ, a perceptron, as in the paper.
-    #[default]
-    Mlp,
+    /// Φ, a perceptron, as in the paper. With braces, which make serde refuse the settings of others.
+    Mlp {},
     /// A Fourier neural operator on a grid between projection and trunk.
     Fno(Box<FnoCoreConfig>),
+}
+
+impl Default for CoreConfig {
+    fn default() -> Self {
+        Self::Mlp {}
+    }
 }
 
 impl CoreConfig {
     /// Layers or modes, for a bound.
     pub(crate) fn parts(&self) -> usize {
         match self {
-            CoreConfig::Mlp => 0,
+            CoreConfig::Mlp {} => 0,
             CoreConfig::Fno(core) => core.layers.max(core.modes),
         }
     }
@@ -49,7 +54,7 @@ impl CoreConfig {
     /// Points of its grid.
     pub(crate) fn points(&self) -> usize {
         match self {
-            CoreConfig::Mlp => 0,
+            CoreConfig::Mlp {} => 0,
             CoreConfig::Fno(core) => core.grid * core.grid,
         }
     }

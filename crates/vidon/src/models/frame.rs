@@ -38,9 +38,14 @@ fn is_zero(n: &usize) -> bool {
 }
 
 impl Frame {
+    /// Whether it has no ends yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lo.is_empty() && self.hi.is_empty()
+    }
+
     /// Takes the ends from the data where there are none yet.
     pub(crate) fn fill(&mut self, coords: &[Channel]) {
-        if self.lo.is_empty() && self.hi.is_empty() {
+        if self.is_open() {
             let ends = |k: usize| {
                 coords
                     .iter()

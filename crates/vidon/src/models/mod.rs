@@ -127,7 +127,7 @@ impl ModelConfig {
                     &c.combine_hidden,
                 ];
                 let frame = match &c.positional {
-                    Positional::Mlp => None,
+                    Positional::Mlp {} => None,
                     Positional::Fourier { functions: 0, .. } => {
                         Some("a Fourier encoding needs functions".into())
                     }
@@ -148,7 +148,7 @@ impl ModelConfig {
                     None => None,
                 };
                 let core = || match &c.core {
-                    CoreConfig::Mlp => {
+                    CoreConfig::Mlp {} => {
                         let fixed = matches!(c.trunk, TrunkConfig::Fourier { .. });
                         let many = c.p / dims.targets > MOST_PROJECTED;
                         (c.projection.is_some() && fixed && many).then(|| {
@@ -205,22 +205,47 @@ impl ModelConfig {
 
     /// Takes the boxes of Fourier bases from the data where the configuration leaves them open.
     pub fn fill_frames(&mut self, meta: &Meta) {
-        let trunk = match self {
-            ModelConfig::Vidon(c) => {
-                if let Positional::Fourier { frame, .. } = &mut c.positional {
-                    frame.fill(&meta.sensor_coords);
-                }
-                if let Some(projection) = &mut c.projection {
-                    projection.frame.fill(&meta.sensor_coords);
-                }
-                &mut c.trunk
-            }
-            ModelConfig::DeepOnet(c) => &mut c.trunk,
-            ModelConfig::Fno(_) => return,
+        let (sensors, queries) = self.frames();
+        sensors.for_each(|frame| frame.fill(&meta.sensor_coords));
+        queries.for_each(|frame| frame.fill(&meta.query_coords));
+    }
+
+    /// Whether a basis takes its periods from the data.
+    pub(crate) fn takes_periods(&self) -> bool {
+        let mut own = self.clone();
+        let (mut sensors, mut queries) = own.frames();
+        let takes = |frame: &mut Frame| frame.is_open() && frame.family == Family::Periodic;
+        sensors.any(takes) || queries.any(takes)
+    }
+
+    /// Those of functions of the sensors' places, and of the queries'.
+    fn frames(
+        &mut self,
+    ) -> (
+        impl Iterator<Item = &mut Frame>,
+        impl Iterator<Item = &mut Frame>,
+    ) {
+        let (positional, projection, trunk) = match self {
+            ModelConfig::Vidon(c) => (
+                Some(&mut c.positional),
+                c.projection.as_mut(),
+                Some(&mut c.trunk),
+            ),
+            ModelConfig::DeepOnet(c) => (None, None, Some(&mut c.trunk)),
+            ModelConfig::Fno(_) => (None, None, None),
         };
-        if let TrunkConfig::Fourier { frame } | TrunkConfig::Pod { frame, .. } = trunk {
-            frame.fill(&meta.query_coords);
-        }
+        let positional = positional.and_then(|p| match p {
+            Positional::Fourier { frame, .. } => Some(frame),
+            Positional::Mlp {} => None,
+        });
+        let trunk = trunk.and_then(|t| match t {
+            TrunkConfig::Fourier { frame } | TrunkConfig::Pod { frame, .. } => Some(frame),
+            TrunkConfig::Mlp { .. } => None,
+        });
+        let sensors = positional
+            .into_iter()
+            .chain(projection.map(|p| &mut p.frame));
+        (sensors, trunk.into_iter())
     }
 
     pub fn name(&self) -> &'static str {
@@ -332,7 +357,7 @@ impl Model {
     /// β `[samples, p]`, where the network has a trunk.
     pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Result<Option<Tensor<2>>> {
         Ok(match &self.kind {
-            Kind::Vidon(model) => Some(model.branch(params, inputs)),
+            Kind::Vidon(model) => Some(model.branch(params, inputs)?),
             Kind::DeepOnet(model) => Some(model.branch(params, inputs)?),
             Kind::Fno(_) => None,
         })
@@ -448,11 +473,16 @@ impl Model {
         }
     }
 
+    /// Whether it sees its sensors interpolated to a grid.
+    pub(crate) fn kriges(&self) -> bool {
+        matches!(&self.kind, Kind::DeepOnet(m) if m.kriges())
+    }
+
     /// The layouts this network can learn from.
     pub fn layouts(&self) -> &'static [Layout] {
         match &self.kind {
             Kind::Vidon(_) => &Layout::ALL,
-            Kind::DeepOnet(m) if m.kriges() => &Layout::ALL,
+            Kind::DeepOnet(_) if self.kriges() => &Layout::ALL,
             Kind::DeepOnet(_) => &[Layout::Regular, Layout::Irregular],
             Kind::Fno(_) => &[Layout::Regular],
         }

@@ -86,7 +86,7 @@ impl Projection {
     pub fn fit(&self, entries: &mut [Entry], samples: &[Sample]) -> Result<()> {
         self.choose(entries, samples);
         let fits = self.fits(entries, all_along(samples, MEASURED));
-        let (mean, spread) = mean_and_spread(&fits)?;
+        let (mean, spread) = mean_and_spread(&fits, self.values)?;
         entries[self.mean.place()].values = mean;
         entries[self.spread.place()].values = spread;
         Ok(())
@@ -134,16 +134,23 @@ impl Projection {
             .par_iter()
             .map(|t| t.far(&t.kept.weigh(&amplitudes).solve(ridge)));
         let far: Vec<Matrix> = far.collect();
-        let square = |m: &Matrix| m.numbers().iter().map(|v| v * v).sum::<f64>();
-        let count = trials
-            .iter()
-            .map(|t| t.truth.numbers().len())
-            .sum::<usize>() as f64;
-        let sum = |t: &Trial| t.truth.numbers().iter().sum::<f64>();
-        let mean = trials.iter().map(sum).sum::<f64>() / count;
-        let squares = trials.iter().map(|t| square(&t.truth)).sum::<f64>() / count;
-        let share = far.iter().map(square).sum::<f64>() / count / (squares - mean * mean);
-        (share.is_finite() && share >= 0.0).then(|| share.sqrt())
+        // Component by component: they may be of any size.
+        let share = |component: usize| {
+            let own = |m: &Matrix| -> Vec<f64> {
+                let columns = (component..m.columns()).step_by(self.values);
+                let cells = columns.flat_map(|c| (0..m.rows()).map(move |r| (r, c)));
+                cells.map(|cell| m[cell]).collect()
+            };
+            let mean_square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>() / v.len() as f64;
+            let truth: Vec<f64> = trials.iter().flat_map(|t| own(&t.truth)).collect();
+            let missed: Vec<f64> = far.iter().flat_map(own).collect();
+            let mean = truth.iter().sum::<f64>() / truth.len() as f64;
+            mean_square(&missed) / (mean_square(&truth) - mean * mean)
+        };
+        let shares = (0..self.values).map(share);
+        let shares: Vec<f64> = shares.filter(|s| s.is_finite() && *s >= 0.0).collect();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        mean.is_finite().then(|| mean.sqrt())
     }
 
     /// Some samples that have sensors enough to leave some out.
@@ -217,10 +224,10 @@ impl Projection {
         self.project(&entries[self.prior.place()].values, &sensors)
     }
 
-    /// The coefficients of the batch's samples, `[samples, outputs]`, without gradient.
-    pub fn coefficients(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+    /// The coefficients of the batch's samples, `[samples, outputs]`, without gradient. An error where they are not finite: a network may make something finite of them.
+    pub fn coefficients(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
         if let Some(known) = &inputs.fits {
-            return known.clone();
+            return Ok(known.clone());
         }
         let (device, dtype) = (inputs.sensor_coords.device(), inputs.sensor_coords.dtype());
         let [coords, values] =
@@ -234,8 +241,16 @@ impl Projection {
         };
         let sensors: Vec<_> = inputs.sensors.offsets().windows(2).map(own).collect();
         let fits = self.project(&to_vec(params.get::<1>(self.prior)), &sensors);
+        let fits = fits.concat();
+        if fits.iter().any(|c| !c.is_finite()) {
+            return Err(Error::Numerics(
+                "the sensors of a sample have no finite fit: do some stand far outside of the box of the training data?"
+                    .into(),
+            ));
+        }
         let shape = [inputs.samples(), self.outputs()];
-        Tensor::from_data(TensorData::new(fits.concat(), shape), (&device, dtype))
+        let place = (&device, dtype);
+        Ok(Tensor::from_data(TensorData::new(fits, shape), place))
     }
 
     /// Coefficients with the mean and spread of the training set taken out.
@@ -265,9 +280,10 @@ pub(crate) fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) 
     }
 }
 
-/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest.
+/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest of its component.
 pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
     fits: &[Vec<T>],
+    components: usize,
 ) -> Result<(Vec<f32>, Vec<f32>)> {
     let (n, count) = (fits[0].len(), fits.len() as f64);
     let mean: Vec<f64> = (0..n)
@@ -292,8 +308,14 @@ pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
             fits.len()
         )));
     }
-    let spread = spread.iter().map(|s| s.max(LEAST_SPREAD * largest) as f32);
-    Ok((mean.iter().map(|m| *m as f32).collect(), spread.collect()))
+    let spread = spread.chunks(n / components).flat_map(|own| {
+        // What is always the same has no size of its own.
+        let size = own.iter().copied().fold(0.0, f64::max);
+        let least = LEAST_SPREAD * if size > 0.0 { size } else { largest };
+        own.iter().map(move |s| s.max(least) as f32)
+    });
+    let spread: Vec<f32> = spread.collect();
+    Ok((mean.iter().map(|m| *m as f32).collect(), spread))
 }
 
 /// Samples that stand at the same places, with some sensors left out.
@@ -439,6 +461,29 @@ mod tests {
         assert_eq!(left_out(&samples, &mut entries), None);
         let few: Vec<Sample> = (0..3).map(|i| smooth(5, i)).collect();
         assert_eq!(left_out(&few, &mut entries), None);
+    }
+
+    /// A small component beside a large one is seen in its own units.
+    #[test]
+    fn every_component_has_its_own_size() {
+        let fits = [[1e5, 3e5, 1e-3, 5.0], [3e5, 3e5, 3e-3, 5.0]].map(Vec::from);
+        let (mean, spread) = mean_and_spread(&fits, 2).unwrap();
+        assert_eq!(mean, [2e5, 3e5, 2e-3, 5.0]);
+        let least = |size: f64| (LEAST_SPREAD * size) as f32;
+        assert_eq!(spread, [1e5, least(1e5), 1e-3, least(1e-3)]);
+        let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 2);
+        let mixed = |i: u64| {
+            let (mut sample, rng) = (smooth(150, i), &mut stream(6, "noise", i));
+            let noise = |v: &f32| [*v, 1.0 + rng.random_range(-1e-2..1e-2f32)];
+            let both = sample.sensor_values.data().iter().flat_map(noise);
+            sample.sensor_values = Rows::new(2, both.collect());
+            sample
+        };
+        let samples: Vec<Sample> = (0..30).map(mixed).collect();
+        projection.choose(&mut entries, &samples);
+        // Nothing of the first is missed, and all of the second.
+        let share = projection.left_out(&entries, &samples).unwrap();
+        assert!((0.6..1.0).contains(&share), "{share}");
     }
 
     /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.

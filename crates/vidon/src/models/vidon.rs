@@ -39,12 +39,11 @@ pub enum Encoding {
 }
 
 /// What Ψ_c sees of a place.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Positional {
-    /// The coordinates, as in the paper.
-    #[default]
-    Mlp,
+    /// The coordinates, as in the paper. With braces, which make serde refuse the settings of others.
+    Mlp {},
     /// The first functions of a Fourier basis on the box of the sensors.
     Fourier {
         #[serde(default)]
@@ -53,11 +52,17 @@ pub enum Positional {
     },
 }
 
+impl Default for Positional {
+    fn default() -> Self {
+        Self::Mlp {}
+    }
+}
+
 impl Positional {
     /// Number of fixed basis functions.
     pub(crate) fn functions(&self) -> usize {
         match self {
-            Positional::Mlp => 0,
+            Positional::Mlp {} => 0,
             Positional::Fourier { functions, .. } => *functions,
         }
     }
@@ -92,7 +97,7 @@ impl Default for VidonConfig {
     fn default() -> Self {
         Self {
             encoding: Encoding::Sum,
-            positional: Positional::Mlp,
+            positional: Positional::default(),
             d_enc: 40,
             encoder_hidden: vec![40; 3],
             heads: 4,
@@ -101,7 +106,7 @@ impl Default for VidonConfig {
             combine_hidden: vec![256; 4],
             combine_activation: Activation::Tanh,
             projection: None,
-            core: CoreConfig::Mlp,
+            core: CoreConfig::default(),
             skip: false,
             p: 100,
             trunk: TrunkConfig::Mlp {
@@ -144,7 +149,7 @@ impl Vidon {
     pub(crate) fn new(plan: &mut Plan, config: &VidonConfig, dims: Dims) -> Self {
         let tanh = Activation::Tanh;
         let (features, seen) = match &config.positional {
-            Positional::Mlp => (None, dims.sensor_coords),
+            Positional::Mlp {} => (None, dims.sensor_coords),
             Positional::Fourier { frame, functions } => {
                 (Some(Basis::new(frame.clone(), *functions)), *functions)
             }
@@ -232,7 +237,7 @@ impl Vidon {
     }
 
     /// β, `[samples, p]`.
-    pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Tensor<2> {
+    pub(crate) fn branch(&self, params: &Params, inputs: &Inputs) -> Result<Tensor<2>> {
         let mut seen = Vec::new();
         if !self.heads.is_empty() {
             let psi = self.encode(params, inputs);
@@ -244,14 +249,14 @@ impl Vidon {
             });
         }
         if let Some(projection) = &self.projection {
-            let coefs = projection.coefficients(params, inputs);
+            let coefs = projection.coefficients(params, inputs)?;
             if let Core::Fno(core) = &self.core {
-                return core.forward(params, coefs);
+                return Ok(core.forward(params, coefs));
             }
             seen.push(projection.standardise(params, coefs));
         }
         let seen = Tensor::cat(seen, 1);
-        match &self.core {
+        Ok(match &self.core {
             Core::Fno(_) => unreachable!("it has a projection"),
             Core::Mlp {
                 combine,
@@ -268,7 +273,7 @@ impl Vidon {
                 }
                 beta
             }
-        }
+        })
     }
 
     pub(crate) fn projection(&self) -> Option<&Projection> {
@@ -286,7 +291,8 @@ impl Vidon {
                 Some(basis),
             ) => {
                 let few: Vec<Sample> = all_along(samples, MEASURED).cloned().collect();
-                let (mean, spread) = mean_and_spread(&target_fits(basis, &few))?;
+                let (mean, spread) =
+                    mean_and_spread(&target_fits(basis, &few), few[0].targets.width())?;
                 entries[key.place()].values = [mean, spread].concat();
             }
             _ => {}

@@ -455,7 +455,9 @@ enum Digits {
 
 /// As many digits as tell labels between two ends apart.
 fn label_digits(lo: f64, hi: f64) -> Digits {
-    let (span, largest) = (hi - lo, lo.abs().max(hi.abs()));
+    let largest = lo.abs().max(hi.abs());
+    let spans = [hi - lo, largest, 1.0];
+    let span = spans.into_iter().find(|s| *s > 0.0).unwrap_or(1.0);
     let digits = (1.7 - span.log10()).ceil().max(0.0);
     if largest < 1e7 && digits <= 4.0 {
         Digits::AfterPoint(digits as usize)
@@ -588,6 +590,8 @@ mod tests {
     fn labels_have_the_digits_their_range_needs() {
         let label = |v, lo, hi| number(v, label_digits(lo, hi));
         assert_eq!(label(0.25, 0.0, 1.0), "0.25");
+        assert_eq!(label(0.05, 0.05, 0.05), "0.0500");
+        assert_eq!(label(0.0, 0.0, 0.0), "0.00");
         assert_eq!(label(-0.0001, -1.0, 1.0), "0.00");
         assert_eq!(label(12.3, 0.0, 30.0), "12.3");
         assert_eq!(label(0.00012, 0.0, 0.0002), "1.20e-4");

@@ -53,7 +53,10 @@ pub(crate) struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub model: ModelConfig,
+    /// Without the paths of files, which may move.
     pub data: DataRecipe,
+    /// Checksums of what the files hold.
+    pub contents: Option<[u32; 2]>,
     pub seed: u64,
     /// How values and targets are scaled: normalise, log_values and odd.
     pub scaling: [bool; 3],
@@ -140,7 +143,7 @@ impl State {
         if header.subject != *subject {
             return Err(Error::data(
                 &path,
-                "was made with another model, data, scaling or seed than the recipe beside it has; put the recipe back, or begin a new training",
+                "was made with another model, data, scaling or seed than the recipe beside it and the files that it names have now; put them back, or begin a new training",
             ));
         }
         let read = |group: &str| -> Result<Vec<Entry>> {

@@ -24,6 +24,8 @@ pub(crate) struct Data {
     pub train: Vec<Sample>,
     pub val: Vec<Sample>,
     pub normalisation: Option<Normalisation>,
+    /// Checksums of training and validation samples, where they are from files.
+    pub contents: Option<[u32; 2]>,
     /// Root mean square of all training targets.
     pub size: f64,
     /// What the network's projection gives for every training sample, where no step sees anything else.
@@ -66,7 +68,8 @@ impl Data {
         )?;
         let mut val = match &val_source {
             Some(source) => {
-                meta.check_same_channels(&source.meta()?)?;
+                let both = ["the training data", "the validation data"];
+                meta.check_same_channels(&source.meta()?, both)?;
                 source.collect(count(recipe.data.val_samples, source, "val")?, watch)?
             }
             None => {
@@ -79,6 +82,10 @@ impl Data {
                 }
                 train.split_off(train.len() - held)
             }
+        };
+        let contents = match train_source {
+            Source::File(_) => Some([checksum(&train), checksum(&val)]),
+            Source::Problem(_) => None,
         };
         if let Some(wanted) = recipe.train.validation_queries {
             for (i, sample) in val.iter_mut().enumerate() {
@@ -96,9 +103,10 @@ impl Data {
         let own = |c: &&Channel| sensors.iter().all(|s| s.name != c.name);
         let others = meta.query_coords.iter().take(sensors.len()).filter(own);
         let open = sensors.iter().chain(others).find(|c| c.range.is_none());
-        if let Some(channel) = open.filter(|_| recipe.train.symmetries.shifts) {
+        let (shifts, waves) = (recipe.train.symmetries.shifts, recipe.model.takes_periods());
+        if let Some(channel) = open.filter(|_| shifts || waves) {
             return Err(Error::Setting(format!(
-                "[train]: shifts need the period of every coordinate, but the data do not say that of {0}; vidon import --range {0}=0:1 does",
+                "shifts and periodic functions need the period of every coordinate, but the data do not say that of {0}; vidon import --range {0}=0:1 does",
                 channel.name
             )));
         }
@@ -119,6 +127,7 @@ impl Data {
             train,
             val,
             normalisation,
+            contents,
             sensor_fits: None,
             target_fits: None,
             floors: Floors::default(),
@@ -131,6 +140,12 @@ impl Data {
         let (model, mut entries) = Model::new(&recipe.model, Dims::from(&self.meta), train.seed)?;
         if let Some(layout) = recipe.data.layout {
             model.check_layout(layout)?;
+        }
+        if train.log_values && model.kriges() {
+            return Err(Error::Setting(
+                "[train]: kriging interpolates the readings, not their logarithms, and may go below zero; leave out log_values"
+                    .into(),
+            ));
         }
         if train.sensors.is_some() && !model.takes_any_sensors() {
             return Err(Error::Setting(format!(
@@ -150,6 +165,19 @@ impl Data {
                 "[train]: symmetries move sensors and queries alike; here queries have fewer coordinates"
                     .into(),
             ));
+        }
+        let queries = &self.meta.query_coords;
+        let elsewhere = |(i, s): &(usize, &Channel)| {
+            queries[*i].name != s.name && queries.iter().any(|q| q.name == s.name)
+        };
+        let mut places = self.meta.sensor_coords.iter().enumerate();
+        if train.symmetries.any()
+            && let Some((_, channel)) = places.find(elsewhere)
+        {
+            return Err(Error::Setting(format!(
+                "[train]: symmetries move sensors and queries alike, but {:?} has another place among the queries' coordinates; give the sensors' coordinates first and in the same order (vidon import --target-coords)",
+                channel.name
+            )));
         }
         let open = (self.meta.sensor_coords.iter()).find(|c| c.range.is_none());
         if let Some(channel) = open.filter(|_| train.symmetries.any()) {
@@ -202,6 +230,7 @@ impl Data {
             let sensors = projection.left_out(entries, &seen);
             let once = movable(&projection) && train.sensors.is_none();
             let fits = once.then(|| projection.fits(entries, &*seen));
+            check_finite("sensors", fits.as_deref().unwrap_or_default())?;
             (self.floors.sensors, self.sensor_fits) = (sensors, fits);
         }
         if train.coefficients {
@@ -214,6 +243,7 @@ impl Data {
             let coords = &self.meta.sensor_coords;
             let seen = self.seen();
             let fitted = Fitted::new(basis, &seen, &self.train, train.symmetries, coords)?;
+            check_finite("targets", fitted.fits())?;
             self.floors.targets = self.apart(basis, &fitted);
             self.target_fits = Some(fitted);
         }
@@ -248,6 +278,25 @@ impl Data {
         let errors: Vec<f64> = errors.collect::<Option<_>>()?;
         Some(errors.iter().sum::<f64>() / errors.len() as f64)
     }
+}
+
+/// Functions of high degree are not finite far outside of their box, nor is then a fit.
+fn check_finite(what: &str, fits: &[Vec<f32>]) -> Result<()> {
+    match fits.iter().position(|f| f.iter().any(|v| !v.is_finite())) {
+        Some(sample) => Err(Error::Setting(format!(
+            "training sample {sample}: its {what} have no finite fit; do some stand far outside of the frame of the recipe?"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What identifies samples that were read from files.
+fn checksum(samples: &[Sample]) -> u32 {
+    let mut all = crc32fast::Hasher::new();
+    for sample in samples {
+        all.update(&sample.checksum(true).to_le_bytes());
+    }
+    all.finalize()
 }
 
 /// Of the targets of all samples; a target with components counts by its length.

@@ -114,6 +114,10 @@ impl Fitted {
         Rows::new(self.outputs, values.collect())
     }
 
+    pub fn fits(&self) -> &[Vec<f32>] {
+        &self.fits
+    }
+
     pub fn projection(&self) -> &Projection {
         &self.projection
     }

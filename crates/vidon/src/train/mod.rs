@@ -128,7 +128,7 @@ impl Training {
         let data = Data::load(&recipe, cache, watch)?;
         recipe.model.fill_frames(&data.meta);
         let text = text(&recipe)?;
-        let training = Self::put_together(recipe, folder, data, None, lock)?;
+        let training = Self::put_together(recipe, folder, data, false, lock)?;
         let first = &training.data.val[..1];
         block_errors(&Predictor::new(training.weights()), first)?;
         if !training.save()? {
@@ -163,9 +163,8 @@ impl Training {
             (recipe.train.steps, recipe.train.budget) = (steps, budget);
             recipe.train.epochs = None;
         }
-        let subject = subject(&recipe);
         let data = Data::load(&recipe, cache, watch)?;
-        let training = Self::put_together(recipe, folder, data, Some(subject), lock)?;
+        let training = Self::put_together(recipe, folder, data, true, lock)?;
         let progress = training.state.progress;
         let per_epoch = training.steps_per_epoch();
         let new_limits = steps.is_some() || budget.is_some();
@@ -190,12 +189,12 @@ impl Training {
         Ok(training)
     }
 
-    /// With the checkpoint of `resumed`, or from the start.
+    /// With the checkpoint of the folder, or from the start.
     fn put_together(
         recipe: Recipe,
         folder: &Path,
         mut data: Data,
-        resumed: Option<Subject>,
+        resumed: bool,
         lock: File,
     ) -> Result<Self> {
         remove_parts(folder);
@@ -205,9 +204,10 @@ impl Training {
         let (model, mut entries) = data.model(&recipe)?;
         let device = Device::flex().autodiff();
         let with_mean = recipe.train.ema.is_some();
-        let mut state = match &resumed {
-            Some(subject) => State::load(&entries, &device, with_mean, subject, folder)?,
-            None => State::new(&entries, &device, with_mean),
+        let subject = subject(&recipe, &data);
+        let mut state = match resumed {
+            true => State::load(&entries, &device, with_mean, &subject, folder)?,
+            false => State::new(&entries, &device, with_mean),
         };
         // What was taken from the data then goes on to be used.
         for (entry, tensor) in entries.iter_mut().zip(&state.params.tensors) {
@@ -216,15 +216,15 @@ impl Training {
             }
         }
         data.prepare(&recipe, &model, &entries)?;
-        if resumed.is_some()
+        if resumed
             && let Some(best) = Best::read(folder)
             && state.progress.best.is_none_or(|b| best.error < b.error)
         {
             state.progress.best = Some(best);
         }
-        let metrics = Metrics::open(folder, resumed.is_some().then_some(state.progress.step))?;
+        let metrics = Metrics::open(folder, resumed.then_some(state.progress.step))?;
         Ok(Self {
-            subject: subject(&recipe),
+            subject,
             recipe,
             folder: folder.to_path_buf(),
             data,
@@ -483,15 +483,16 @@ impl Training {
         Ok((found, samples))
     }
 
-    /// The mean relative L² error on the validation data; the best weights are kept. None if it is not finite.
+    /// The mean relative L² error on the validation data; the best weights are kept. None if answers are no longer finite.
     fn validate(&mut self) -> Result<Option<f64>> {
         let weights = self.weights();
         let predictor = Predictor::new(weights);
-        let errors = block_errors(&predictor, &self.data.val)?;
+        let errors = match block_errors(&predictor, &self.data.val) {
+            // Before the first step it is the fault of the data.
+            Err(Error::Numerics(_)) if self.step() > 0 => return Ok(None),
+            found => found?,
+        };
         let error = errors.iter().sum::<f64>() / errors.len() as f64;
-        if !error.is_finite() {
-            return Ok(None);
-        }
         if self.state.progress.best.is_none_or(|b| error < b.error) {
             let best = Best {
                 step: self.step(),
@@ -515,10 +516,15 @@ impl Training {
     }
 }
 
-fn subject(recipe: &Recipe) -> Subject {
+fn subject(recipe: &Recipe, data: &Data) -> Subject {
     Subject {
         model: recipe.model.clone(),
-        data: recipe.data.clone(),
+        data: DataRecipe {
+            train: None,
+            val: None,
+            ..recipe.data.clone()
+        },
+        contents: data.contents,
         seed: recipe.train.seed,
         scaling: [
             recipe.train.normalise,
@@ -535,7 +541,7 @@ fn lock(folder: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::data(
-            folder,
+            &path,
             "another training is running in this folder",
         )),
         Err(TryLockError::Error(e)) => Err(Error::io("lock", &path)(e)),

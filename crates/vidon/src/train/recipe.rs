@@ -147,7 +147,7 @@ impl Default for TrainRecipe {
             rate: 1e-3,
             decay: 0.0,
             warm_up: 0,
-            schedule: Schedule::Constant,
+            schedule: Schedule::default(),
             clip: None,
             ema: None,
             normalise: true,
@@ -353,6 +353,14 @@ mod tests {
             "rate = -1 is out of range",
         );
         expect(fault(SMALL, &["train.budget=soon"]), "budget");
+        // Also what belongs to another kind.
+        for setting in [
+            "train.schedule={kind=\"constant\",every=100}",
+            "model.core={kind=\"mlp\",grid=64}",
+            "model.positional={kind=\"mlp\",functions=64}",
+        ] {
+            expect(fault(SMALL, &[setting]), "unknown field");
+        }
         expect(fault(SMALL, &["train"]), "key=value");
         expect(
             fault(

@@ -5,11 +5,11 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 /// How the learning rate changes. Times are epochs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
-    #[default]
-    Constant,
+    /// With braces, which make serde refuse the settings of others.
+    Constant {},
     /// Multiplied by `factor` every so many epochs.
     Step { every: f64, factor: f64 },
     /// Multiplied by `factor` at each of these epochs.
@@ -21,12 +21,18 @@ pub enum Schedule {
     },
 }
 
+impl Default for Schedule {
+    fn default() -> Self {
+        Self::Constant {}
+    }
+}
+
 impl Schedule {
     /// What makes it unusable, if anything.
     pub(crate) fn fault(&self) -> Option<String> {
         let proper = |v: f64| v.is_finite() && v > 0.0;
         let fine = match self {
-            Schedule::Constant => true,
+            Schedule::Constant {} => true,
             Schedule::Step { every, factor } => proper(*every) && proper(*factor),
             Schedule::MultiStep { at, factor } => at.iter().all(|e| *e >= 0.0) && proper(*factor),
             Schedule::Cosine { end } => (0.0..=1.0).contains(end),
@@ -39,7 +45,7 @@ impl Schedule {
     /// The factor on the learning rate: after `epoch` epochs, at `share` (0 to 1) of the whole training.
     pub fn factor(&self, epoch: f64, share: f64) -> f64 {
         match self {
-            Schedule::Constant => 1.0,
+            Schedule::Constant {} => 1.0,
             Schedule::Step { every, factor } => factor.powf((epoch / every).floor()),
             Schedule::MultiStep { at, factor } => {
                 factor.powi(at.iter().filter(|&&e| epoch >= e).count() as i32)
@@ -57,7 +63,7 @@ mod tests {
 
     #[test]
     fn factors_are_those_of_their_formulas() {
-        assert_eq!(Schedule::Constant.factor(7.0, 0.3), 1.0);
+        assert_eq!(Schedule::default().factor(7.0, 0.3), 1.0);
         let step = Schedule::Step {
             every: 100.0,
             factor: 0.5,

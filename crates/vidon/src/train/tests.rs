@@ -143,7 +143,7 @@ fn numbers_that_are_not_finite_end_the_training_and_keep_the_checkpoint() {
     dataset(&data, 40);
     let run = folder.path().join("run");
     let mut wild = recipe(&data, "checkpoint_every = 1");
-    (wild.train.rate, wild.train.schedule) = (1e-2, Schedule::Constant);
+    (wild.train.rate, wild.train.schedule) = (1e-2, Schedule::default());
     wild.train.steps = Some(3);
     let good = Training::begin(wild, &run, None, &())
         .unwrap()
@@ -230,6 +230,89 @@ fn fixed_numbers_stay_and_changed_recipes_are_refused() {
     std::fs::write(&path, recipe).unwrap();
     std::fs::remove_file(run.join(CHECKPOINT)).unwrap();
     assert!(words(again(9)).contains("checkpoint.safetensors"));
+}
+
+/// Files may move, but not change.
+#[test]
+fn files_that_changed_are_not_the_data_of_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("d.parquet");
+    dataset(&data, 12);
+    let run = folder.path().join("run");
+    drop(Training::begin(recipe(&data, ""), &run, None, &()).unwrap());
+    let again = || Training::resume(&run, None, None, None, &());
+    let moved = folder.path().join("moved.parquet");
+    std::fs::rename(&data, &moved).unwrap();
+    let path = run.join(RECIPE);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("d.parquet", "moved.parquet")).unwrap();
+    assert!(again().is_ok());
+    dataset(&moved, 13);
+    let words = again().err().expect("an error").to_string();
+    assert!(words.contains("the files that it names"), "{words}");
+}
+
+/// What the data do not allow: symmetries of coordinates in another order, waves without periods, fits far outside of a frame.
+#[test]
+fn data_that_do_not_suit_the_recipe_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("d.parquet");
+    let write = |queries: [&str; 2], range: Option<[f64; 2]>, far: Option<u64>| {
+        let channels = |names: &[&str]| -> Vec<Channel> {
+            let ranged = |n: &&str| Channel {
+                range,
+                ..Channel::named(*n)
+            };
+            names.iter().map(ranged).collect()
+        };
+        let (sensors, queries) = (channels(&["lon", "lat"]), channels(&queries));
+        let meta = Meta::new("f", sensors, channels(&["u"]), queries, channels(&["v"]));
+        let samples = (0..80).map(|i| {
+            let rng = &mut stream(2, "places", i);
+            let mut places: Vec<f32> = (0..80).map(|_| rng.random()).collect();
+            if far == Some(i) {
+                places[0] = 1e6;
+            }
+            let u: Vec<f32> = places.iter().step_by(2).map(|x| x * i as f32).collect();
+            Sample {
+                name: None,
+                sensor_coords: Rows::new(2, places.clone()),
+                sensor_values: Rows::new(1, u.clone()),
+                query_coords: std::sync::Arc::new(Rows::new(2, places)),
+                targets: Rows::new(1, u),
+            }
+        });
+        let mut writer = DatasetWriter::create(&data, meta).unwrap();
+        writer.write(&Vec::from_iter(samples)).unwrap();
+        writer.finish().unwrap();
+    };
+    let attempt = |family: &str, more: &str| {
+        let text = format!(
+            "[data]\ntrain = {data:?}\nval_samples = 2\n[model]\nname = \"vidon\"\nheads = 0\nprojection = {{ functions = 60, frame = {{ family = \"{family}\" }} }}\ncombine_hidden = [8]\np = 3\ntrunk = {{ kind = \"mlp\", hidden = [8] }}\n[train]\nsteps = 1\n{more}"
+        );
+        let _ = std::fs::remove_dir_all(folder.path().join("run"));
+        let recipe = Recipe::parse(&text, &[]).unwrap();
+        let training = Training::begin(recipe, &folder.path().join("run"), None, &())?;
+        training.run(&()).map(|_| ())
+    };
+    let refused = |result: Result<()>, words: &str| {
+        let found = result.expect_err(words).to_string();
+        assert!(found.contains(words), "{found}");
+    };
+    let flips = "symmetries = { flips = true }";
+    write(["lat", "lon"], None, None);
+    refused(attempt("cosine", flips), "\"lon\" has another place");
+    attempt("cosine", "").unwrap();
+    write(["lon", "lat"], None, None);
+    attempt("cosine", flips).unwrap();
+    refused(attempt("periodic", ""), "need the period");
+    write(["lon", "lat"], Some([0.0, 1.0]), None);
+    attempt("periodic", "").unwrap();
+    attempt("legendre", "").unwrap();
+    write(["lon", "lat"], Some([0.0, 1.0]), Some(5));
+    refused(attempt("legendre", ""), "training sample 5: its sensors");
+    write(["lon", "lat"], Some([0.0, 1.0]), Some(79));
+    refused(attempt("legendre", ""), "no finite fit: do some stand");
 }
 
 /// The relative loss is the mean relative L² error in physical units.

@@ -11,7 +11,7 @@ use vidon::{Error, Published, Result, published};
 
 use crate::choice::{Choice, name_of, one_of};
 use crate::commands::generate::{LAYOUTS, PROBLEMS};
-use crate::commands::train::parse;
+use crate::commands::train::{limit_among, parse};
 
 /// Every recipe of the repository: its family and its text.
 const RECIPES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/recipes.rs"));
@@ -164,6 +164,10 @@ impl Cell {
     /// Its recipe with the settings of the command line, which must leave it the cell that it is.
     pub fn recipe(&self, settings: &[String], budget: Option<Budget>) -> Result<Recipe> {
         let failed = |what: String| Error::Setting(format!("{}: {what}", self.name()));
+        if let Some(setting) = limit_among(settings) {
+            let what = format!("--set {setting}: how long a cell is trained is said by --budget");
+            return Err(failed(what));
+        }
         let recipe = parse(self.text, settings, None, budget).map_err(failed)?;
         let data = (recipe.data.problem, recipe.data.layout);
         let same = data == (Some(self.problem), Some(self.layout))
@@ -207,5 +211,7 @@ mod tests {
         assert_eq!(recipe("train.batch=3").unwrap().train.batch, 3);
         let error = recipe("data.layout=missing").unwrap_err().to_string();
         assert!(error.contains("--set cannot change"), "{error}");
+        let error = recipe("train.steps=3").unwrap_err().to_string();
+        assert!(error.contains("--budget"), "{error}");
     }
 }

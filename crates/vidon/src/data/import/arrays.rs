@@ -85,6 +85,22 @@ pub fn import_npz(
         numbered("y", targets.widths[0]),
         numbered(&names.target_values, targets.widths[1]),
     );
+    for (side, array) in [
+        (&meta.channels()[..2], &names.values),
+        (&meta.channels()[2..], &names.target_values),
+    ] {
+        let mut all: Vec<&str> = side
+            .iter()
+            .flat_map(|c| c.iter().map(|c| &c.name[..]))
+            .collect();
+        all.sort_unstable();
+        if all.windows(2).any(|w| w[0] == w[1]) {
+            return Err(Error::Setting(format!(
+                "{}: the array {array:?} would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name",
+                path.display()
+            )));
+        }
+    }
     let mut collector = Collector::new([path, path], out, meta, details)?;
     for (pair, padded) in [&sensors, &targets].into_iter().enumerate() {
         for i in 0..n {
@@ -366,6 +382,17 @@ mod tests {
             error.contains("column n_sensors: there is no such array"),
             "{error}"
         );
+        let mut twice = good;
+        twice[1].0 = "x";
+        let (_folder, path) = npz(&twice);
+        let names = ArrayNames {
+            values: "x".into(),
+            ..Default::default()
+        };
+        let error = import_npz(&path, &names, &Details::default(), &out)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("would be called as a coordinate"), "{error}");
         let (_folder, path) = npz(&[("coords", &[1, 1], &[0.0]), ("values", &[1 << 50, 0], &[])]);
         let error =
             import_npz(&path, &ArrayNames::default(), &Details::default(), &out).unwrap_err();
