@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", ui::chain(&error));
+            ui::say(&format!("error: {}", ui::chain(&error)));
             ExitCode::FAILURE
         }
     }

@@ -15,5 +15,17 @@ pub fn keep_freed_blocks() {
     }
 }
 
+/// Gives back what is not in use, so that what follows can be measured by itself.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn give_back() {
+    vidon_kernels::release_memory();
+    unsafe { libc::malloc_trim(0) };
+}
+
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_freed_blocks() {}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {
+    vidon_kernels::release_memory();
+}

@@ -22,7 +22,7 @@ impl Ui {
     /// Something worth knowing that is not the result.
     pub fn note(&self, words: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", words.as_ref());
+            say(words.as_ref());
         }
     }
 
@@ -94,7 +94,7 @@ impl Observer for TrainingProgress {
             )
         };
         if record.val_error.is_some() && self.lines {
-            eprintln!("{}", line());
+            say(&line());
         }
         if record.samples_per_second.is_some() || record.step == 0 {
             self.bar.set_position((1000.0 * status.share) as u64);
@@ -138,12 +138,46 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The first Ctrl-C asks the work to stop, the second ends the program at once.
 fn listen() {
-    let _ = ctrlc::set_handler(|| {
+    let ignored = hang_up_is_ignored();
+    let set = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("stopping; once more to stop at once");
+        say("stopping; once more to stop at once");
     });
+    // Under nohup the program goes on when its terminal is closed.
+    if set.is_ok() && ignored {
+        ignore_hang_up();
+    }
+}
+
+#[cfg(unix)]
+fn hang_up_is_ignored() -> bool {
+    // Safety: without a new action, the one in force is only read.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+#[cfg(unix)]
+fn ignore_hang_up() {
+    // Safety: no handler is installed.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
+
+#[cfg(not(unix))]
+fn hang_up_is_ignored() -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn ignore_hang_up() {}
+
+/// Writes a line to standard error; work does not end because nobody reads it.
+pub fn say(words: &str) {
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// Prints a result. A reader that has gone away (`vidon … | head`) is no error.

@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{command, fail, folder, succeed, vidon};
@@ -170,10 +170,59 @@ fn a_recipe_becomes_a_network_that_is_measured_and_used() {
             "predict runs/small --sensors q.csv --grid 3x3x3 --out v.csv",
             "column u0",
         ),
+        (
+            "predict runs/small --sensors s.csv --grid 3x3x3 --out s.csv",
+            "is to be read and written at once",
+        ),
+        (
+            "predict runs/small --sensors s.csv --grid 3x3x3 --out new.csv --plot v.jpg",
+            ".png or .svg",
+        ),
+        ("eval runs/small --plot v.jpg", ".png or .svg"),
+        (
+            "plot runs/small --sample 3 --out p.png",
+            "--sample and --only are for datasets",
+        ),
     ] {
         let found = fail(dir, arguments);
         assert!(found.contains(words), "{arguments}: {found}");
     }
+    assert!(!dir.join("new.csv").exists() && !dir.join("p.png").exists());
+}
+
+/// Neither a log that nobody reads any more nor, under nohup, a closed terminal ends a training.
+#[cfg(unix)]
+#[test]
+fn a_training_goes_on_alone() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    let mut child = command(dir, "train small.toml --out unread")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert!(child.wait().unwrap().success());
+    assert!(dir.join("unread/last.safetensors").exists());
+    let train = command(dir, "train small.toml --out left --budget 3s -q");
+    let mut shell = Command::new("sh");
+    shell
+        .current_dir(dir)
+        .env("VIDON_CACHE", dir.join("cache"))
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(train.get_program())
+        .args(train.get_args());
+    let mut child = shell.spawn().unwrap();
+    while !dir.join("left/best.safetensors").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-HUP", &id]).status().unwrap();
+    assert!(sent.success() && child.wait().unwrap().success());
+    let metrics = std::fs::read_to_string(dir.join("left/metrics.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(metrics.lines().last().unwrap()).unwrap();
+    assert!(last["seconds"].as_f64().unwrap() >= 3.0, "{last}");
 }
 
 /// Killed ten times at any moment, it ends with the same bits as the run that was never stopped.

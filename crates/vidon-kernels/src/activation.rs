@@ -26,7 +26,7 @@ impl Activation {
                 Activation::Identity => x,
                 Activation::Tanh => tanh::<S>(x),
                 Activation::Gelu => S::mul(x, normal::<S>(x).0),
-                Activation::Relu => S::max(x, S::splat(0.0)),
+                Activation::Relu => S::max(S::splat(0.0), x),
             }
         }
     }
@@ -54,6 +54,12 @@ impl Activation {
     }
 }
 
+/// What is not a number stays so: of two, `min` and `max` give the second where they cannot compare.
+#[inline(always)]
+unsafe fn clamp<S: Simd>(x: S::V, lo: f32, hi: f32) -> S::V {
+    unsafe { S::min(S::splat(hi), S::max(S::splat(lo), x)) }
+}
+
 #[inline(always)]
 unsafe fn polynomial<S: Simd, const N: usize>(x: S::V, coefs: [f32; N]) -> S::V {
     unsafe {
@@ -76,7 +82,7 @@ unsafe fn tanh<S: Simd>(x: S::V) -> S::V {
     ];
     const Q: [f32; 4] = [1.0, 0.460_604_17, 0.022_912_507, 0.000_198_443_73];
     unsafe {
-        let x = S::min(S::max(x, S::splat(-8.0)), S::splat(8.0));
+        let x = clamp::<S>(x, -8.0, 8.0);
         let t = S::mul(x, x);
         let top = S::mul(x, polynomial::<S, 5>(t, P));
         // The quotient by an approximate inverse and one correction.
@@ -102,7 +108,7 @@ pub(crate) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
     ];
     const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     unsafe {
-        let x = S::min(S::max(x, S::splat(-87.0)), S::splat(88.0));
+        let x = clamp::<S>(x, -87.0, 88.0);
         let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
         let r = S::fnma(n, S::splat(LN2[1]), S::fnma(n, S::splat(LN2[0]), x));
         S::mul(polynomial::<S, 7>(r, TAYLOR), S::power_of_two(n))

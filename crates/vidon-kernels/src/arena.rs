@@ -62,7 +62,15 @@ impl Buffer {
             .filter(|&i| fits(&free[i]))
             .min_by_key(|&i| free[i].len);
         let block = best.map(|i| free.swap_remove(i));
+        // Batches of many sizes: a block that has become too small for its use will not be asked for again.
+        let outgrown: Vec<Block> = match block.is_none() && rounded >= PAGE {
+            true => free
+                .extract_if(.., |b| b.len < rounded && 2 * b.len >= rounded)
+                .collect(),
+            false => Vec::new(),
+        };
         drop(free);
+        drop(outgrown);
         Self {
             block: Some(block.unwrap_or_else(|| Block::new(rounded))),
             len,
@@ -107,6 +115,12 @@ impl Drop for Buffer {
     }
 }
 
+/// Gives all blocks that are not in use back to the system.
+pub fn release_memory() {
+    let free = std::mem::take(&mut *FREE.lock().expect("no thread failed with it"));
+    drop(free);
+}
+
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "Buffer({})", self.len)
@@ -132,5 +146,19 @@ impl Shared {
 
     pub unsafe fn at(self, offset: usize) -> *mut f32 {
         unsafe { self.0.add(offset) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other tests use smaller blocks.
+    #[test]
+    fn blocks_that_were_outgrown_are_given_back() {
+        (60..70).for_each(|pages| drop(Buffer::take(pages * PAGE)));
+        let free = FREE.lock().unwrap();
+        let large = free.iter().map(|b| b.len).filter(|&n| n >= 60 * PAGE);
+        assert_eq!(large.collect::<Vec<usize>>(), [69 * PAGE]);
     }
 }

@@ -12,6 +12,7 @@ mod contract;
 mod dft;
 mod fourier;
 mod isa;
+mod memory;
 mod mlp;
 mod ops;
 mod optimiser;
@@ -23,6 +24,7 @@ pub mod scalar;
 mod simd;
 
 pub use activation::Activation;
+pub use arena::release_memory;
 pub use fourier::FourierLayer;
 pub use isa::Isa;
 pub use mlp::Shape;

@@ -14,9 +14,11 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
+use crate::activation::Activation;
 use crate::contract::{contract_backward, contract_forward};
 use crate::fourier::{FourierLayer, Weights, fourier_backward, fourier_forward};
 use crate::isa::Isa;
+use crate::memory::available_memory;
 use crate::mlp::Shape;
 use crate::pool::{Heads, Kept, pool_backward, pool_forward};
 use crate::rows::{MlpKept, mlp_backward, mlp_forward};
@@ -46,14 +48,6 @@ fn keep(floats: usize) -> bool {
     4 * floats <= memory_limit()
 }
 
-/// What the system says is free, or 3 GiB where it does not say.
-fn available_memory() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
-    let kibibytes = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
-    kibibytes.map_or(3 << 30, |k| k << 10)
-}
-
 /// Whether the operations can be used on tensors like this one.
 pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
@@ -63,6 +57,7 @@ pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
 
 /// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last layer has no activation.
 pub fn mlp(shape: &Arc<Shape>, rows: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
+    assert_eq!(shape.last, Activation::Identity, "of the last layer");
     let call = MlpCall {
         shape: shape.clone(),
     };
@@ -365,7 +360,8 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(prep) => {
                 let (shape, count) = (&call.shape, numbers(&x).len() / call.shape.inputs());
                 let hidden: usize = shape.widths[1..].iter().sum();
-                let kept = keep(count * hidden);
+                let copies = 1 + usize::from(shape.hidden.keeps_input());
+                let kept = keep(copies * count * hidden);
                 let (out, kept) =
                     mlp_forward(Isa::current(), shape, numbers(&x), numbers(&w), kept);
                 prep.finish((call, x, w, hand(kept)), raw(out, count))

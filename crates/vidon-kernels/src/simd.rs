@@ -21,6 +21,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
     /// 1/a, to 12 bits at least.
     unsafe fn about_inverse(a: Self::V) -> Self::V;
+    /// `b` where either is not a number; so does `max`.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     /// `a·b + c`

@@ -101,6 +101,26 @@ fn perceptrons_are_those_of_the_formulas() {
     }
 }
 
+/// Otherwise a training that has gone wrong would go on.
+#[test]
+fn what_is_not_a_number_stays_so() {
+    for hidden in ACTIVATIONS {
+        let shape = Shape {
+            widths: vec![1, 20, 1],
+            hidden,
+            last: Activation::Identity,
+        };
+        let weights = vec![0.1; shape.numbers()];
+        for isa in available() {
+            let (found, _) = mlp_forward(isa, &shape, &[0.5, f32::NAN], &weights, false);
+            assert!(
+                found[0].is_finite() && found[1].is_nan(),
+                "{isa:?} {hidden:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn set_branches_are_those_of_the_formulas() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);

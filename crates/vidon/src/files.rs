@@ -8,6 +8,27 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
+/// Whether both are there and the same.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Which of these endings a file that is to hold `what` has, in any letters.
+pub(crate) fn ending<'a>(path: &Path, what: &str, endings: &[&'a str]) -> Result<&'a str> {
+    let own = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    let found = endings.iter().find(|e| own.as_deref() == Some(**e));
+    found.copied().ok_or_else(|| {
+        let [others @ .., last] = endings else {
+            unreachable!("there are endings")
+        };
+        Error::Setting(format!(
+            "{}: {what} are written as .{} or .{last}",
+            path.display(),
+            others.join(", .")
+        ))
+    })
+}
+
 /// A file that is written beside its final place and moved there by [`finish`](Self::finish).
 /// Dropped before that, it leaves nothing behind.
 pub struct AtomicFile {

@@ -1,5 +1,6 @@
 //! A trained network that answers: sensors in, values at any queries out, in physical units.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -110,6 +111,16 @@ impl Predictor {
             doubts.push(format!(
                 "{subject} outside of the box of the training data, {}",
                 ends.join(", ")
+            ));
+        }
+        let places = coords
+            .iter()
+            .map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
+        let again = coords.len() - places.collect::<HashSet<_>>().len();
+        if again > 0 {
+            doubts.push(format!(
+                "{again} of {} sensors stand where another one stands: is the table of one sample only?",
+                coords.len()
             ));
         }
         if let Some(scaling) = &self.weights.normalisation {

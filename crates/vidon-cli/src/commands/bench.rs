@@ -13,10 +13,11 @@ use vidon::problems::{Boundary, ProblemName, Split};
 use vidon::rng::stream;
 use vidon::sensors::Layout;
 use vidon::train::{TrainRecipe, time_steps};
-use vidon::{Predictor, Result};
+use vidon::{Error, Predictor, Result};
 use vidon_kernels::{Isa, fma_peak};
 
 use crate::commands::cache::Cache;
+use crate::memory::give_back;
 use crate::ui::{Ui, grouped, print};
 
 /// Measure the speed of training and prediction
@@ -80,6 +81,11 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     };
     let before = fma_peak(isa, 20);
     let measured = bench.all()?;
+    if let (true, Some(word)) = (measured.is_empty(), &arguments.only) {
+        return Err(Error::Setting(format!(
+            "--only {word}: no measurement is called so; vidon bench --rounds 1 shows all of them"
+        )));
+    }
     let peak = before.max(fma_peak(isa, 20));
     if arguments.json {
         return print(&format!("{:#}", as_json(isa, peak, &measured)));
@@ -262,6 +268,8 @@ impl Bench<'_> {
             return Ok(None);
         }
         self.ui.note(format!("measuring {name}"));
+        give_back();
+        memory();
         let mut seconds = run()?;
         seconds.remove(0);
         Ok(Some(Measured {
@@ -324,7 +332,7 @@ fn random_sample(sensors: usize) -> Sample {
     }
 }
 
-/// Bytes that the process has at most held since it began, where the system tells.
+/// Bytes that the process has at most held since the last call, where the system tells.
 fn memory() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

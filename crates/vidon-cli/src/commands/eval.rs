@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use vidon::data::{Meta, ProblemSource, Sample, Source};
 use vidon::eval::{ErrorSummary, errors};
-use vidon::plot::{comparison_panels, draw};
+use vidon::plot::{comparison_panels, draw, picture_ending};
 use vidon::problems::Split;
 use vidon::sensors::Layout;
 use vidon::{Error, Predictor, Result};
@@ -73,6 +73,8 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    let mut pictures_wanted = arguments.plot.iter().chain(&arguments.plot_heads);
+    pictures_wanted.try_for_each(|f| picture_ending(f).map(|_| ()))?;
     let predictor = Predictor::load(&arguments.model)?;
     let source = source(&arguments, &predictor)?;
     let wanted = arguments.samples.unwrap_or(source.size());

@@ -70,6 +70,12 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         drawn.push(format!("sample {name} of {}", file.display()));
         panels.extend(sample_panels(dataset.meta(), &sample, &caption, part));
     }
+    let of_samples = arguments.sample.is_some() || arguments.only.is_some();
+    if of_samples && arguments.files.iter().all(|f| f.is_dir()) {
+        return Err(Error::Setting(
+            "--sample and --only are for datasets; of a run the learning curves are drawn".into(),
+        ));
+    }
     draw(&arguments.out, &panels, arguments.columns)?;
     ui.note(format!("{}: {}", arguments.out.display(), drawn.join(", ")));
     Ok(())

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
-use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, write_rows};
+use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, rows_ending, write_rows};
 use vidon::domain::product;
-use vidon::plot::{draw, prediction_panels};
+use vidon::files::same_file;
+use vidon::plot::{draw, picture_ending, prediction_panels};
 use vidon::{Error, Predictor, Result};
 
 use crate::commands::draw_heads;
@@ -50,6 +51,30 @@ pub struct Arguments {
     plot_heads: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// What can be said before anything is worked out.
+    fn check(&self) -> Result<()> {
+        let out = self.out.iter();
+        let pictures = || self.plot.iter().chain(&self.plot_heads);
+        out.clone().try_for_each(|f| rows_ending(f).map(|_| ()))?;
+        pictures().try_for_each(|f| picture_ending(f).map(|_| ()))?;
+        let read = [Some(&self.sensors), self.queries.as_ref()];
+        for (from, to) in read
+            .into_iter()
+            .flatten()
+            .flat_map(|f| out.clone().map(move |o| (f, o)))
+        {
+            if same_file(from, to) {
+                return Err(Error::Setting(format!(
+                    "{} is to be read and written at once; choose another --out",
+                    from.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Points per axis.
 #[derive(Clone)]
 struct Grid(Vec<usize>);
@@ -69,6 +94,7 @@ fn parse_grid(text: &str) -> std::result::Result<Grid, String> {
 }
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    arguments.check()?;
     let predictor = Predictor::load(&arguments.model)?;
     let meta = predictor.meta();
     let names =
@@ -94,6 +120,10 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         query_coords: Arc::new(queries),
         targets: found.clone(),
     };
+    // First: a network may have no heads.
+    if let Some(path) = &arguments.plot_heads {
+        draw_heads(path, &predictor, meta, &sample, ui)?;
+    }
     if let Some(path) = &arguments.out {
         let names = [names(&meta.query_coords), names(&meta.targets)].concat();
         let shape = arguments.grid.as_ref().map(|g| &g.0[..]);
@@ -108,9 +138,6 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     if let Some(path) = &arguments.plot {
         draw(path, &prediction_panels(meta, &sample, &found), 2)?;
         ui.note(format!("{}: sensors and prediction", path.display()));
-    }
-    if let Some(path) = &arguments.plot_heads {
-        draw_heads(path, &predictor, meta, &sample, ui)?;
     }
     Ok(())
 }

@@ -34,9 +34,10 @@ pub fn krige(sample: &Sample, places: &Rows) -> Result<Sample> {
     let sensors = Sensors::new(sample);
     let length = sensors.best_length();
     let width = sample.sensor_values.width();
+    let scaled = sensors.scaled(places);
     let values: Vec<f32> = (0..places.len())
         .into_par_iter()
-        .flat_map_iter(|i| sensors.at(places.row(i), None, length))
+        .flat_map_iter(|i| sensors.at(scaled.row(i), None, length))
         .map(|v| v as f32)
         .collect();
     Ok(Sample {
@@ -46,9 +47,12 @@ pub fn krige(sample: &Sample, places: &Rows) -> Result<Sample> {
     })
 }
 
+/// In units of the box that they fill: axes may be metres and degrees.
 struct Sensors<'a> {
-    coords: &'a Rows,
+    coords: Rows,
     values: &'a Rows,
+    /// The length of the box along every axis.
+    sizes: Vec<f32>,
     /// Mean distance of neighbouring sensors, if they filled their box evenly.
     spacing: f64,
 }
@@ -56,22 +60,29 @@ struct Sensors<'a> {
 impl<'a> Sensors<'a> {
     fn new(sample: &'a Sample) -> Self {
         let coords = &sample.sensor_coords;
-        let volume: f64 = (0..coords.width())
-            .map(|axis| {
-                let along = || coords.iter().map(|p| p[axis] as f64);
-                let (lo, hi) = (
-                    along().fold(f64::MAX, f64::min),
-                    along().fold(f64::MIN, f64::max),
-                );
-                if hi > lo { hi - lo } else { 1.0 }
-            })
-            .product();
-        let spacing = (volume / coords.len() as f64).powf(1.0 / coords.width() as f64);
-        Self {
-            coords,
+        let size = |axis: usize| {
+            let along = || coords.iter().map(|p| p[axis]);
+            let (lo, hi) = (
+                along().fold(f32::MAX, f32::min),
+                along().fold(f32::MIN, f32::max),
+            );
+            if hi > lo { hi - lo } else { 1.0 }
+        };
+        let mut own = Self {
+            coords: Rows::new(coords.width(), vec![]),
             values: &sample.sensor_values,
-            spacing,
-        }
+            sizes: (0..coords.width()).map(size).collect(),
+            spacing: (1.0 / coords.len() as f64).powf(1.0 / coords.width() as f64),
+        };
+        own.coords = own.scaled(coords);
+        own
+    }
+
+    fn scaled(&self, places: &Rows) -> Rows {
+        let scaled = places
+            .iter()
+            .flat_map(|p| p.iter().zip(&self.sizes).map(|(x, size)| x / size));
+        Rows::new(places.width(), scaled.collect())
     }
 
     fn best_length(&self) -> f64 {
@@ -222,6 +233,24 @@ mod tests {
         let errors = [60, 250, 1000].map(error);
         println!("root mean square errors {errors:?}");
         assert!(errors[0] < 0.01 && errors[1] < 0.3 * errors[0] && errors[2] < 0.5 * errors[1]);
+    }
+
+    #[test]
+    fn axes_may_have_units_of_their_own() {
+        let stretch = |rows: &Rows| {
+            let points = rows.iter().flat_map(|p| [p[0], 1024.0 * p[1]]);
+            Rows::new(2, points.collect())
+        };
+        let (sample, places) = (scattered(100), Rows::new(2, vec![0.3, 0.4, 0.9, 0.2]));
+        let stretched = Sample {
+            sensor_coords: stretch(&sample.sensor_coords),
+            ..sample.clone()
+        };
+        let found = krige(&sample, &places).unwrap().sensor_values;
+        assert_eq!(
+            krige(&stretched, &stretch(&places)).unwrap().sensor_values,
+            found
+        );
     }
 
     #[test]

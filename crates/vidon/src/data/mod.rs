@@ -25,7 +25,7 @@ pub use import::{ArrayNames, Columns, Details, Imported, Missing, import_npz, im
 pub use kriging::krige;
 pub use meta::{Channel, Meta, domain_of};
 pub use normalise::{MinMax, Normalisation};
-pub use numbers::{read_rows, write_rows};
+pub use numbers::{read_rows, rows_ending, write_rows};
 pub use sample::{Rows, Sample};
 pub use source::{ProblemSource, Source};
 pub use summary::{Counts, Range, Summary};

@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use crate::data::import::table::read_table;
 use crate::data::sample::Rows;
 use crate::error::{Error, Result};
-use crate::files::{AtomicFile, write_file};
+use crate::files::{AtomicFile, ending, write_file};
 
 /// The named columns of a CSV or Parquet table, group by group.
 pub fn read_rows<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Result<[Rows; N]> {
@@ -39,16 +39,16 @@ pub fn write_rows(
     values: &Rows,
     shape: Option<&[usize]>,
 ) -> Result<()> {
-    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-    match ending.as_deref() {
-        Some("csv") => write_csv(path, names, places, values),
-        Some("parquet") => write_parquet(path, names, places, values),
-        Some("npy") => write_npy(path, values, shape),
-        _ => Err(Error::Setting(format!(
-            "{}: values are written as .csv, .npy or .parquet",
-            path.display()
-        ))),
+    match rows_ending(path)? {
+        "csv" => write_csv(path, names, places, values),
+        "parquet" => write_parquet(path, names, places, values),
+        _ => write_npy(path, values, shape),
     }
+}
+
+/// The ending of a file that [`write_rows`] can write, or an error.
+pub fn rows_ending(path: &Path) -> Result<&'static str> {
+    ending(path, "values", &["csv", "npy", "parquet"])
 }
 
 fn write_csv(path: &Path, names: &[String], places: &Rows, values: &Rows) -> Result<()> {

@@ -14,7 +14,7 @@ use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
 use crate::error::{Error, Result};
-use crate::files::write_file;
+use crate::files::{ending, write_file};
 
 /// Pixels of one panel, its colour bar included.
 const PANEL: (u32, u32) = (800, 700);
@@ -190,9 +190,8 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
         }
     });
     let failed = |e: String| Error::data(path, format!("the picture cannot be drawn: {e}"));
-    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-    match ending.as_deref() {
-        Some("png") => {
+    match picture_ending(path)? {
+        "png" => {
             let mut pixels = vec![0u8; (size.0 * size.1 * 3) as usize];
             let backend = BitMapBackend::with_buffer(&mut pixels, size);
             draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
@@ -205,17 +204,18 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
                 Ok(())
             })
         }
-        Some("svg") => {
+        _ => {
             let mut text = String::new();
             let backend = SVGBackend::with_string(&mut text, size);
             draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
             write_file(path, |out| out.write_all(text.as_bytes()))
         }
-        _ => Err(Error::Setting(format!(
-            "{}: pictures are written as .png or .svg",
-            path.display()
-        ))),
     }
+}
+
+/// The ending of a file that [`draw`] can write, or an error.
+pub fn picture_ending(path: &Path) -> Result<&'static str> {
+    ending(path, "pictures", &["png", "svg"])
 }
 
 type Drawing<T> = std::result::Result<T, String>;

@@ -20,6 +20,7 @@ use crate::data::meta::Meta;
 use crate::data::sample::{Rows, Sample};
 use crate::data::summary::Summary;
 use crate::error::{Error, Result};
+use crate::files::same_file;
 
 /// A column whose float32 numbers are further apart than this share of its range has lost what it says.
 const COARSEST: f64 = 1e-4;
@@ -78,11 +79,7 @@ struct Collector {
 impl Collector {
     /// Refuses to write over what is read.
     fn new(sources: [&Path; 2], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
-        let same = |source: &&Path| match (source.canonicalize(), out.canonicalize()) {
-            (Ok(a), Ok(b)) => a == b,
-            _ => false,
-        };
-        if let Some(source) = sources.iter().find(|s| same(s)) {
+        if let Some(source) = sources.iter().find(|s| same_file(s, out)) {
             return Err(Error::data(
                 source,
                 "is to be read and written at once; choose another --out",

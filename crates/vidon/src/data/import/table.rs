@@ -114,7 +114,6 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
         .terminator(csv::Terminator::Any(b'\n'))
         .has_headers(false)
         .flexible(true)
-        .trim(csv::Trim::All)
         .from_reader(text.as_bytes());
     let mut found: Vec<String> = Vec::new();
     let mut columns = Vec::new();
@@ -122,7 +121,7 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
     let mut values = vec![Vec::new(); numbers.len()];
     for (record, &(line, _)) in reader.records().zip(&content) {
         let place = |error: Error| error.at(format!("line {line}"));
-        let record = record.map_err(|e| place(Error::data(path, e.to_string())))?;
+        let mut record = record.map_err(|e| place(Error::data(path, e.to_string())))?;
         // Every line is a record: one that goes on in the next line has an open quote.
         if record.iter().any(|cell| cell.contains('\n')) {
             return Err(place(Error::data(
@@ -130,6 +129,7 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
                 "a quote is not closed in its line",
             )));
         }
+        record.trim();
         if columns.is_empty() {
             found = record.iter().map(str::to_string).collect();
             let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();

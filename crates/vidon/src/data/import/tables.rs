@@ -281,6 +281,10 @@ mod tests {
                 "line 3: a quote is not closed",
             ),
             (
+                TABLE.replace("7,8,9", "7,8,\"9"),
+                "line 4: a quote is not closed",
+            ),
+            (
                 TABLE.replace("4,5,6", "4,5,6\rC,1,1,1,1,1"),
                 "line 3: has a carriage return within the line",
             ),
