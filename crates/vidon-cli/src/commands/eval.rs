@@ -73,8 +73,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let mut pictures_wanted = arguments.plot.iter().chain(&arguments.plot_heads);
-    pictures_wanted.try_for_each(|f| picture_ending(f).map(|_| ()))?;
+    for picture in arguments.plot.iter().chain(&arguments.plot_heads) {
+        picture_ending(picture)?;
+    }
     let predictor = Predictor::load(&arguments.model)?;
     let source = source(&arguments, &predictor)?;
     let wanted = arguments.samples.unwrap_or(source.size());

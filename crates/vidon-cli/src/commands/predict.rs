@@ -54,20 +54,18 @@ pub struct Arguments {
 impl Arguments {
     /// What can be said before anything is worked out.
     fn check(&self) -> Result<()> {
-        let out = self.out.iter();
-        let pictures = || self.plot.iter().chain(&self.plot_heads);
-        out.clone().try_for_each(|f| rows_ending(f).map(|_| ()))?;
-        pictures().try_for_each(|f| picture_ending(f).map(|_| ()))?;
-        let read = [Some(&self.sensors), self.queries.as_ref()];
-        for (from, to) in read
-            .into_iter()
-            .flatten()
-            .flat_map(|f| out.clone().map(move |o| (f, o)))
-        {
-            if same_file(from, to) {
+        for picture in self.plot.iter().chain(&self.plot_heads) {
+            picture_ending(picture)?;
+        }
+        for out in &self.out {
+            rows_ending(out)?;
+            let mut read = [Some(&self.sensors), self.queries.as_ref()]
+                .into_iter()
+                .flatten();
+            if read.any(|file| same_file(file, out)) {
                 return Err(Error::Setting(format!(
                     "{} is to be read and written at once; choose another --out",
-                    from.display()
+                    out.display()
                 )));
             }
         }
