@@ -57,7 +57,7 @@ impl Arguments {
         for picture in self.plot.iter().chain(&self.plot_heads) {
             picture_ending(picture)?;
         }
-        for out in &self.out {
+        if let Some(out) = &self.out {
             rows_ending(out)?;
             let mut read = [Some(&self.sensors), self.queries.as_ref()]
                 .into_iter()
