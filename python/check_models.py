@@ -72,86 +72,97 @@ def project(config, w, x, u):
     return (prior[:, None] * np.linalg.solve(matrix, a.T @ u / len(x))).T
 
 
-def fno_core(config, w, coefs, outputs):
-    """The fit on a grid, an FNO, and its answer in the trunk's functions."""
-    core, frames = config["core"], [config["projection"]["frame"], config["trunk"]["frame"]]
-    n, times = core["grid"], frames[1].get("times", 0)
+def fno_between_bases(core, projection, decoder, w, coefs, outputs):
+    """The fit on a grid, an FNO, and its answer in the decoder's functions."""
+    frames = [projection["frame"], decoder["frame"]]
+    n = core["grid"]
     torus = all(f["family"] == "periodic" for f in frames)
     axis = np.arange(n) / (n if torus else n - 1)
     unit = np.array(list(itertools.product(axis, axis)))
     place = lambda f: np.array(f["lo"][:2]) + unit * (np.array(f["hi"][:2]) - np.array(f["lo"][:2]))
-    seen, _ = fourier(frames[0], config["projection"]["functions"], place(frames[0]), whole=True)
+    seen, _ = fourier(frames[0], projection["functions"], place(frames[0]), whole=True)
     space = {"family": frames[1]["family"], "lo": frames[1]["lo"][:2], "hi": frames[1]["hi"][:2]}
-    basis, _ = fourier(space, config["p"] // outputs // max(times, 1), place(frames[1]))
+    basis, _ = fourier(space, decoder["functions"], place(frames[1]))
     read = np.linalg.solve(basis.T @ basis + 1e-6 * len(unit) * np.eye(basis.shape[1]), basis.T)
     values = [(seen @ coefs.T - w["core.input"][0]) / w["core.input"][1]]
     if core["coords"]:
         values.append(2 * unit - 1)
-    own = {k[len("core.") :]: v for k, v in w.items() if k.startswith("core.")}
-    answer = fno_on_grid(core, own, np.hstack(values), n, n)
+    answer = fno_on_grid(core, w, np.hstack(values), n, n)
     # Rows: outputs, then functions of time.
-    answer = (read @ answer).T.reshape(outputs, max(times, 1), -1)
+    answer = (read @ answer).T.reshape(outputs, max(frames[1].get("times", 0), 1), -1)
     mean, spread = w["core.output"]
     beta = answer * spread[:, None, None]
     beta[:, 0] += mean[:, None] * read.sum(axis=1)
     return beta.transpose(0, 2, 1).ravel()
 
 
-def contract(config, w, beta, y, outputs):
-    trunk, p = config["trunk"], config["p"]
-    if trunk["kind"] == "mlp":
-        tau = mlp(w, "trunk", y)
-    else:
-        own, _ = fourier(trunk["frame"], p // outputs, y)
-        blocks = np.kron(np.eye(outputs)[None], own[:, None, :])
-        tau = np.concatenate([np.zeros((len(y), outputs, 1)), blocks], axis=2)
-    tau = tau.reshape(len(y), outputs, p + 1)
-    return tau[:, :, 0] + tau[:, :, 1:] @ beta
-
-
-def vidon(config, w, x, u, y, outputs):
-    if projection := config.get("projection"):
-        coefs = project(projection, w, x, u)
-        if config["core"]["kind"] == "fno":
-            return contract(config, w, fno_core(config, w, coefs, outputs), y, outputs)
-        seen = (coefs.ravel() - w["projection.mean"]) / w["projection.spread"]
-        beta = mlp(w, "combine", seen, gelu) + mlp(w, "skip", seen)
-        mean, spread = w["combine.scale"]
-        return contract(config, w, mean + beta * spread, y, outputs)
+def heads(config, w, x, u):
     positional = config["positional"]
     seen = x if positional["kind"] == "mlp" else fourier(positional["frame"], positional["functions"], x)[0]
     place, value = mlp(w, "encode_coords", seen), mlp(w, "encode_values", u)
     psi = place + value if config["encoding"] == "sum" else place * value
     pooled = []
-    for h in range(config["heads"]):
+    for h in range(config["count"]):
         logits = mlp(w, f"heads.{h}.weight", psi) / math.sqrt(config["d_enc"])
         shares = np.exp(logits - logits.max())
         pooled.append((shares / shares.sum() * mlp(w, f"heads.{h}.value", psi)).sum(axis=0))
-    return contract(config, w, mlp(w, "combine", np.concatenate(pooled)), y, outputs)
+    return np.concatenate(pooled)
 
 
-def deeponet(config, w, x, u, y, outputs):
-    return contract(config, w, mlp(w, "branch", u.ravel()), y, outputs)
+def encode(config, w, x, u):
+    """What a perceptron sees."""
+    match config["kind"]:
+        case "heads":
+            return heads(config, w, x, u)
+        case "projection":
+            return (project(config, w, x, u).ravel() - w["projection.mean"]) / w["projection.spread"]
+        case "vector":
+            return u.ravel()
+
+
+def contract(decoder, w, beta, y, outputs):
+    if decoder["kind"] == "learned":
+        tau = mlp(w, "trunk", y)
+    else:
+        own, _ = fourier(decoder["frame"], len(beta) // outputs, y)
+        blocks = np.kron(np.eye(outputs)[None], own[:, None, :])
+        tau = np.concatenate([np.zeros((len(y), outputs, 1)), blocks], axis=2)
+    tau = tau.reshape(len(y), outputs, len(beta) + 1)
+    return tau[:, :, 0] + tau[:, :, 1:] @ beta
+
+
+def operator(config, w, x, u, y, outputs):
+    encoders, core, decoder = config["encoders"], config["core"], config["decoder"]
+    if decoder["kind"] == "grid":
+        n2 = int((x[:, 0] == x[0, 0]).sum())
+        return fno_on_grid(core, w, np.hstack([u, x]), len(x) // n2, n2)
+    if core["kind"] == "fno":
+        coefs = project(encoders[0], w, x, u)
+        beta = fno_between_bases(core, encoders[0], decoder, w, coefs, outputs)
+        return contract(decoder, w, beta, y, outputs)
+    seen = np.concatenate([encode(e, w, x, u) for e in encoders])
+    beta = mlp(w, "core", seen, {"tanh": np.tanh, "gelu": gelu}[core["activation"]])
+    if core["skip"]:
+        beta = beta + mlp(w, "core.skip", seen)
+    if "core.scale" in w:
+        mean, spread = w["core.scale"]
+        beta = mean + beta * spread
+    return contract(decoder, w, beta, y, outputs)
 
 
 def gelu(x):
     return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def fno(config, w, x, u, y, outputs):
-    n2 = int((x[:, 0] == x[0, 0]).sum())
-    return fno_on_grid(config, w, np.hstack([u, x]), len(x) // n2, n2)
-
-
 def fno_on_grid(config, w, seen, n1, n2):
-    linear = lambda name, v: v @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+    linear = lambda name, v: v @ w[f"core.{name}.weight"].T + w[f"core.{name}.bias"]
     m = config["modes"]
     v = linear("lift", seen).reshape(n1, n2, -1)
     # Half of an odd grid is rounded up.
     p1, p2 = (math.floor(config["padding"] * n + 0.5) for n in (n1, n2))
     v = np.pad(v, [(0, p1), (0, p2), (0, 0)])
     for i in range(config["layers"]):
-        weight = w[f"layers.{i}.spectral"]
+        weight = w[f"core.layers.{i}.spectral"]
         weight = weight[..., 0] + 1j * weight[..., 1]
         spectrum = np.fft.rfft2(v, axes=(0, 1))
         kept = np.zeros(spectrum.shape[:2] + (weight.shape[4],), complex)
@@ -172,8 +183,7 @@ if __name__ == "__main__":
         worst = 0.0
         for s in read_dataset(f"{path}.parquet")[1]:
             s = {k: v.astype(np.float64) for k, v in s.items()}
-            model = {"vidon": vidon, "deeponet": deeponet, "fno": fno}[config["name"]]
-            found = model(config, weights, s["sensor_coords"], s["sensor_values"], s["query_coords"], 2)
+            found = operator(config, weights, s["sensor_coords"], s["sensor_values"], s["query_coords"], 2)
             worst = max(worst, np.linalg.norm(found - s["targets"]) / np.linalg.norm(s["targets"]))
         print(f"{name:16s} differs by {worst:.1e} relative")
         assert worst <= 1e-5

@@ -17,7 +17,7 @@ with safe_open(source, "np") as file:
     metadata = file.metadata()
     tensors = {name: file.get_tensor(name) for name in file.keys()}
 # What was learned; places, means, spreads and bases found in the data stay.
-FOUND = ("sensors", "trunk.pod", "projection.", "combine.scale", "core.input", "core.output")
+FOUND = ("sensors", "trunk.pod", "projection.", "core.scale", "core.input", "core.output")
 small = {n: t if n.startswith(FOUND) else t.astype(np.float16) for n, t in tensors.items()}
 assert all(np.isfinite(t).all() for t in small.values()), "a number is too large for half precision"
 save_file(small, target, metadata)

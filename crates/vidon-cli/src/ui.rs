@@ -9,6 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vidon::data::Watch;
 use vidon::train::{Observer, Status};
 
+use crate::failure::{Failure, Result};
+
 /// How the program speaks. Results go to standard output, everything else to standard error.
 pub struct Ui {
     quiet: bool,
@@ -181,22 +183,22 @@ pub fn say(words: &str) {
 }
 
 /// Prints a result. A reader that has gone away (`vidon … | head`) is no error.
-pub fn print(text: &str) -> vidon::Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(vidon::Error::Setting(
-            format!("cannot write to standard output: {e}"),
-        )),
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Words(format!(
+            "cannot write to standard output: {e}"
+        ))),
         _ => Ok(()),
     }
 }
 
 /// Sets the number of threads for everything that follows.
-pub fn set_threads(threads: usize) -> vidon::Result<()> {
+pub fn set_threads(threads: usize) -> Result<()> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build_global()
-        .map_err(|e| vidon::Error::Setting(format!("--threads {threads}: {e}")))
+        .map_err(|e| Failure::Words(format!("--threads {threads}: {e}")))
 }
 
 /// An error with its causes, in one line.

@@ -18,19 +18,19 @@ fn model(name: &str, problem: &str) -> String {
         "navier-stokes" => "periodic",
         _ => "cosine",
     };
-    let trunk = format!(
-        "trunk = {{ kind = \"pod\", functions = 150, frame = {{ family = \"{family}\" }} }}"
+    let pod = format!(
+        "decoder = {{ kind = \"pod\", p = 50, functions = 150, frame = {{ family = \"{family}\" }} }}\n"
     );
     match name {
         // Pooling alone is slow to learn here.
-        "vidon" if problem == "navier-stokes" => "name = \"vidon\"\nheads = 0\nprojection = { functions = 169, frame = { family = \"periodic\" } }\ncore = { kind = \"fno\", grid = 20, coords = false, width = 16, modes = 8, layers = 3, hidden = 32 }\np = 169\ntrunk = { kind = \"fourier\", frame = { family = \"periodic\" } }\n".into(),
+        "vidon" if problem == "navier-stokes" => "encoders = [{ kind = \"projection\", functions = 169, frame = { family = \"periodic\" } }]\ncore = { kind = \"fno\", grid = 20, coords = false, width = 16, modes = 8, layers = 3, hidden = 32 }\ndecoder = { kind = \"basis\", functions = 169, frame = { family = \"periodic\" } }\n".into(),
         "vidon" => format!(
-            "name = \"vidon\"\nencoding = \"product\"\npositional = {{ kind = \"fourier\", functions = 49, frame = {{ family = \"{family}\" }} }}\nd_enc = 64\nencoder_hidden = [64]\nheads = 2\nhead_hidden = [64]\nhead_output = 64\ncombine_hidden = [128, 128]\np = 50\n{trunk}\n"
+            "encoders = [{{ kind = \"heads\", encoding = \"product\", positional = {{ kind = \"fourier\", functions = 49, frame = {{ family = \"{family}\" }} }}, d_enc = 64, encoder_hidden = [64], count = 2, hidden = [64], outputs = 64 }}]\ncore = {{ kind = \"mlp\", hidden = [128, 128] }}\n{pod}"
         ),
         "deeponet" => format!(
-            "name = \"deeponet\"\nsensors = {sensors}\nbranch_hidden = [128, 128]\np = 50\n{trunk}\n"
+            "encoders = [{{ kind = \"vector\", sensors = {sensors} }}]\ncore = {{ kind = \"mlp\", hidden = [128, 128] }}\n{pod}"
         ),
-        _ => "name = \"fno\"\nwidth = 12\nmodes = 6\nlayers = 3\nhidden = 32\n".into(),
+        _ => "encoders = [{ kind = \"grid\" }]\ncore = { kind = \"fno\", width = 12, modes = 6, layers = 3, hidden = 32 }\ndecoder = { kind = \"grid\" }\n".into(),
     }
 }
 

@@ -94,7 +94,7 @@ fn training_targets_stand_at_the_sensors_at_all_times() {
     );
     succeed(
         dir,
-        "generate darcy --boundary periodic --layout missing --split val --samples 2 --out b.parquet",
+        "generate darcy --parameter boundary=periodic --layout missing --split val --samples 2 --out b.parquet",
     );
     let shown: Value = serde_json::from_str(&succeed(dir, "inspect b.parquet --json")).unwrap();
     assert_eq!(shown["sensors"], shown["queries"]);
@@ -279,8 +279,8 @@ fn wrong_input_gets_a_clear_message() {
             "--samples must be at least 1",
         ),
         (
-            "generate allen-cahn --boundary periodic --layout random --split val --out o.parquet",
-            "a boundary condition can be chosen for the problem darcy only",
+            "generate allen-cahn --parameter boundary=periodic --layout random --split val --out o.parquet",
+            "the problem allen-cahn leaves no choice of boundary",
         ),
         (
             "generate darcy --layout scattered --split val --out o.parquet",
@@ -367,7 +367,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn a_model_is_described() {
     use vidon::data::{Channel, Meta};
-    use vidon::models::{Dims, Model, ModelName, Weights, paper_config};
+    use vidon::{ModelConfig, ModelName, Operator};
     let dir = folder();
     let dir = dir.path();
     let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
@@ -379,16 +379,9 @@ fn a_model_is_described() {
         channels(&["u"]),
     );
     let problem = vidon::problems::Darcy::new(Default::default());
-    let config = paper_config(ModelName::Vidon, &problem).unwrap();
-    let (model, entries) = Model::new(&config, Dims::from(&meta), 0).unwrap();
-    let weights = Weights {
-        model,
-        entries,
-        meta,
-        normalisation: None,
-        symmetries: Default::default(),
-    };
-    weights.save(&dir.join("w.safetensors")).unwrap();
+    let config = ModelConfig::of_paper(ModelName::Vidon, &problem).unwrap();
+    let operator = Operator::untrained(&config, meta, &[], 0).unwrap();
+    operator.save(&dir.join("w.safetensors")).unwrap();
     let words = succeed(dir, "inspect w.safetensors");
     for part in [
         "VIDON for darcy",
@@ -400,8 +393,8 @@ fn a_model_is_described() {
     }
     let shown: Value = serde_json::from_str(&succeed(dir, "inspect w.safetensors --json")).unwrap();
     assert_eq!(
-        (&shown["trunk"]["depth"], &shown["model"]["name"]),
-        (&5.into(), &"vidon".into())
+        (&shown["trunk"]["depth"], &shown["model"]["decoder"]["kind"]),
+        (&5.into(), &"learned".into())
     );
     std::fs::write(
         dir.join("cut.safetensors"),

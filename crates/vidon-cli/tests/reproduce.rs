@@ -5,7 +5,7 @@ mod common;
 use common::{fail, folder, succeed, vidon};
 
 /// A fast recipe that is done in moments.
-const SMALL: &str = "--set data.train_samples=12 --set data.val_samples=2 --set model.combine_hidden=[8] --set model.p=6 --set model.projection.functions=10 --set model.trunk={kind=\"fourier\",frame={family=\"legendre\",times=2}} --set train.validation_queries=50";
+const SMALL: &str = "--set data.train_samples=12 --set data.val_samples=2 --set model.core.hidden=[8] --set model.decoder.functions=3 --set model.encoders.0.functions=10 --set model.decoder.frame.times=2 --set train.validation_queries=50";
 
 #[test]
 fn cells_are_trained_tested_and_reported_once() {
@@ -27,7 +27,7 @@ fn cells_are_trained_tested_and_reported_once() {
         "2 of 2: allen-cahn-variable-vidon",
         "VIDON with",
         "sensors that the projection does not see are missed by ",
-        "the trunk's functions come within ",
+        "the decoder's functions come within ",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

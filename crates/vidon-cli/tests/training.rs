@@ -18,15 +18,9 @@ train_samples = 20
 val_samples = 4
 
 [model]
-name = "vidon"
-d_enc = 8
-encoder_hidden = [8]
-heads = 2
-head_hidden = [8]
-head_output = 8
-combine_hidden = [16]
-p = 8
-trunk = { kind = "mlp", hidden = [16] }
+encoders = [{ kind = "heads", d_enc = 8, encoder_hidden = [8], count = 2, hidden = [8], outputs = 8 }]
+core = { kind = "mlp", hidden = [16] }
+decoder = { kind = "learned", p = 8, hidden = [16] }
 
 [train]
 batch = 5
@@ -140,7 +134,7 @@ fn a_recipe_becomes_a_network_that_is_measured_and_used() {
         ("train none.toml", "cannot read none.toml"),
         ("train small.toml --out x --set train.rate=fast", "train"),
         (
-            "train small.toml --out x --set model.name=cnn",
+            "train small.toml --out x --set model.core.kind=cnn",
             "unknown variant `cnn`",
         ),
         (
@@ -231,7 +225,7 @@ fn a_killed_training_is_resumed_bit_for_bit() {
     let dir = folder();
     let dir = dir.path();
     write_recipe(dir);
-    let settings = "--set train.steps=600 --set train.checkpoint_every=4 --set train.ema=0.99";
+    let settings = "--set train.steps=2000 --set train.checkpoint_every=4 --set train.ema=0.99";
     succeed(dir, &format!("train small.toml --out whole {settings} -q"));
     let mut random = 12345u64;
     let mut begun = false;

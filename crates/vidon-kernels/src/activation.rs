@@ -20,59 +20,55 @@ impl Activation {
     }
 
     #[inline(always)]
-    pub(crate) unsafe fn apply<S: Simd>(self, x: S::V) -> S::V {
-        unsafe {
-            match self {
-                Activation::Identity => x,
-                Activation::Tanh => tanh::<S>(x),
-                Activation::Gelu => S::mul(x, normal::<S>(x).0),
-                Activation::Relu => S::max(S::splat(0.0), x),
-            }
+    pub(crate) fn apply<S: Simd>(self, s: S, x: S::V) -> S::V {
+        match self {
+            Activation::Identity => x,
+            Activation::Tanh => tanh(s, x),
+            Activation::Gelu => s.mul(x, normal(s, x).0),
+            Activation::Relu => s.max(s.splat(0.0), x),
         }
     }
 
     /// The slope, from the output (from the input where [`keeps_input`](Self::keeps_input)).
     #[inline(always)]
-    pub(crate) unsafe fn slope<S: Simd>(self, v: S::V) -> S::V {
-        unsafe {
-            let one = S::splat(1.0);
-            match self {
-                Activation::Identity => one,
-                Activation::Tanh => S::fnma(v, v, one),
-                Activation::Gelu => {
-                    let (below, density) = normal::<S>(v);
-                    S::fma(v, density, below)
-                }
-                // 1 for every positive float, however small: min(v·2^126·2^24, 1).
-                Activation::Relu => {
-                    let scaled =
-                        S::mul(S::mul(v, S::splat(2f32.powi(126))), S::splat(2f32.powi(24)));
-                    S::min(scaled, one)
-                }
+    pub(crate) fn slope<S: Simd>(self, s: S, v: S::V) -> S::V {
+        let one = s.splat(1.0);
+        match self {
+            Activation::Identity => one,
+            Activation::Tanh => s.fnma(v, v, one),
+            Activation::Gelu => {
+                let (below, density) = normal(s, v);
+                s.fma(v, density, below)
             }
+            // 1 for every positive float, however small: min(v·2^126·2^24, 1).
+            Activation::Relu => s.min(enlarged(s, v), one),
         }
     }
+}
+
+/// v·2^150: at least 1 for every positive float, however small.
+#[inline(always)]
+fn enlarged<S: Simd>(s: S, v: S::V) -> S::V {
+    s.mul(s.mul(v, s.splat(2f32.powi(126))), s.splat(2f32.powi(24)))
 }
 
 /// What is not a number stays so: of two, `min` and `max` give the second where they cannot compare.
 #[inline(always)]
-unsafe fn clamp<S: Simd>(x: S::V, lo: f32, hi: f32) -> S::V {
-    unsafe { S::min(S::splat(hi), S::max(S::splat(lo), x)) }
+fn clamp<S: Simd>(s: S, x: S::V, lo: f32, hi: f32) -> S::V {
+    s.min(s.splat(hi), s.max(s.splat(lo), x))
 }
 
 #[inline(always)]
-unsafe fn polynomial<S: Simd, const N: usize>(x: S::V, coefs: [f32; N]) -> S::V {
-    unsafe {
-        let mut y = S::splat(coefs[N - 1]);
-        for k in (0..N - 1).rev() {
-            y = S::fma(y, x, S::splat(coefs[k]));
-        }
-        y
+fn polynomial<S: Simd, const N: usize>(s: S, x: S::V, coefs: [f32; N]) -> S::V {
+    let mut y = s.splat(coefs[N - 1]);
+    for k in (0..N - 1).rev() {
+        y = s.fma(y, x, s.splat(coefs[k]));
     }
+    y
 }
 
 #[inline(always)]
-unsafe fn tanh<S: Simd>(x: S::V) -> S::V {
+fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     const P: [f32; 5] = [
         1.000_000_7,
         0.127_270_5,
@@ -81,21 +77,19 @@ unsafe fn tanh<S: Simd>(x: S::V) -> S::V {
         -6.286_577e-9,
     ];
     const Q: [f32; 4] = [1.0, 0.460_604_17, 0.022_912_507, 0.000_198_443_73];
-    unsafe {
-        let x = clamp::<S>(x, -8.0, 8.0);
-        let t = S::mul(x, x);
-        let top = S::mul(x, polynomial::<S, 5>(t, P));
-        // The quotient by an approximate inverse and one correction.
-        let bottom = polynomial::<S, 4>(t, Q);
-        let inverse = S::about_inverse(bottom);
-        let y = S::mul(top, inverse);
-        S::fma(S::fnma(bottom, y, top), inverse, y)
-    }
+    let x = clamp(s, x, -8.0, 8.0);
+    let t = s.mul(x, x);
+    let top = s.mul(x, polynomial(s, t, P));
+    // The quotient by an approximate inverse and one correction.
+    let bottom = polynomial(s, t, Q);
+    let inverse = s.about_inverse(bottom);
+    let y = s.mul(top, inverse);
+    s.fma(s.fnma(bottom, y, top), inverse, y)
 }
 
 /// e^x for -87 ≤ x ≤ 88, 2e-7 relative.
 #[inline(always)]
-pub(crate) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
+fn exp<S: Simd>(s: S, x: S::V) -> S::V {
     // e^r on |r| ≤ ln(2)/2.
     const TAYLOR: [f32; 7] = [
         1.0,
@@ -107,17 +101,15 @@ pub(crate) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
         1.0 / 720.0,
     ];
     const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
-    unsafe {
-        let x = clamp::<S>(x, -87.0, 88.0);
-        let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
-        let r = S::fnma(n, S::splat(LN2[1]), S::fnma(n, S::splat(LN2[0]), x));
-        S::mul(polynomial::<S, 7>(r, TAYLOR), S::power_of_two(n))
-    }
+    let x = clamp(s, x, -87.0, 88.0);
+    let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
+    let r = s.fnma(n, s.splat(LN2[1]), s.fnma(n, s.splat(LN2[0]), x));
+    s.mul(polynomial(s, r, TAYLOR), s.power_of_two(n))
 }
 
 /// Φ(x) and φ(x) of the normal distribution.
 #[inline(always)]
-unsafe fn normal<S: Simd>(x: S::V) -> (S::V, S::V) {
+fn normal<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
     const A: [f32; 6] = [
         0.0,
         0.254_829_6,
@@ -126,23 +118,17 @@ unsafe fn normal<S: Simd>(x: S::V) -> (S::V, S::V) {
         -1.453_152,
         1.061_405_4,
     ];
-    unsafe {
-        let size = S::max(x, S::mul(x, S::splat(-1.0)));
-        let bell = exp::<S>(S::mul(S::mul(x, x), S::splat(-0.5)));
-        let z = S::mul(size, S::splat(std::f32::consts::FRAC_1_SQRT_2));
-        let t = S::div(
-            S::splat(1.0),
-            S::fma(z, S::splat(0.327_591_1), S::splat(1.0)),
-        );
-        // Φ(-|x|)
-        let tail = S::mul(S::mul(polynomial::<S, 6>(t, A), bell), S::splat(0.5));
-        // Φ(x) = ½ + sign(x)·(½ - tail); the sign is that of x·2^126 cut to ±1.
-        let sign = S::mul(S::mul(x, S::splat(2f32.powi(126))), S::splat(2f32.powi(24)));
-        let sign = S::min(S::max(sign, S::splat(-1.0)), S::splat(1.0));
-        let half = S::splat(0.5);
-        let below = S::fma(sign, S::fnma(tail, S::splat(1.0), half), half);
-        (below, S::mul(bell, S::splat(0.398_942_3)))
-    }
+    let size = s.max(x, s.mul(x, s.splat(-1.0)));
+    let bell = exp(s, s.mul(s.mul(x, x), s.splat(-0.5)));
+    let z = s.mul(size, s.splat(std::f32::consts::FRAC_1_SQRT_2));
+    let t = s.div(s.splat(1.0), s.fma(z, s.splat(0.327_591_1), s.splat(1.0)));
+    // Φ(-|x|)
+    let tail = s.mul(s.mul(polynomial(s, t, A), bell), s.splat(0.5));
+    // Φ(x) = ½ + sign(x)·(½ - tail); the sign is that of x, enlarged and cut to ±1.
+    let sign = s.min(s.max(enlarged(s, x), s.splat(-1.0)), s.splat(1.0));
+    let half = s.splat(0.5);
+    let below = s.fma(sign, s.fnma(tail, s.splat(1.0), half), half);
+    (below, s.mul(bell, s.splat(0.398_942_3)))
 }
 
 #[cfg(test)]
@@ -152,18 +138,16 @@ mod tests {
     use crate::isa::dispatch;
 
     #[inline(always)]
-    unsafe fn both_generic<S: Simd>(act: Activation, x: &[f32], y: &mut [f32], slope: &mut [f32]) {
+    fn both_generic<S: Simd>(s: S, act: Activation, x: &[f32], y: &mut [f32], slope: &mut [f32]) {
         for i in (0..x.len()).step_by(S::LANES) {
-            unsafe {
-                let v = S::load(x.as_ptr().add(i));
-                let out = act.apply::<S>(v);
-                S::store(y.as_mut_ptr().add(i), out);
-                let seen = if act.keeps_input() { v } else { out };
-                S::store(slope.as_mut_ptr().add(i), act.slope::<S>(seen));
-            }
+            let v = s.load(&x[i..]);
+            let out = act.apply(s, v);
+            s.store(&mut y[i..], out);
+            let seen = if act.keeps_input() { v } else { out };
+            s.store(&mut slope[i..], act.slope(s, seen));
         }
     }
-    dispatch!(unsafe fn both = both_generic(act: Activation, x: &[f32], y: &mut [f32], slope: &mut [f32]));
+    dispatch!(fn both = both_generic(act: Activation, x: &[f32], y: &mut [f32], slope: &mut [f32]));
 
     fn erf(x: f64) -> f64 {
         // Series; enough terms for |x| ≤ 6.
@@ -194,7 +178,7 @@ mod tests {
                 Activation::Gelu,
                 Activation::Relu,
             ] {
-                unsafe { both(isa, act, &x, &mut y, &mut slope) };
+                both(isa, act, &x, &mut y, &mut slope);
                 for i in 0..x.len() {
                     let v = x[i] as f64;
                     let phi = 0.5 * (1.0 + erf(v / 2f64.sqrt()));

@@ -1,6 +1,8 @@
-//! Memory that is used again: a step's activations take up to a gigabyte, and asking the system for it anew costs more than many a kernel.
+//! Memory that is used again: a step's activations take up to a gigabyte, and asking the system for it anew costs
+//! more than many a kernel.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -13,13 +15,15 @@ const KEPT: usize = 64;
 
 static FREE: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
+/// `len` floats, all of them initialised, that nobody else points to.
 struct Block {
     start: NonNull<f32>,
     len: usize,
 }
 
-// A block is owned by one holder at a time.
+// SAFETY: a block owns its floats, as a boxed slice does, and gives out none of them.
 unsafe impl Send for Block {}
+// SAFETY: as above.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -28,20 +32,28 @@ impl Block {
         Layout::from_size_align(4 * len, align).expect("a size that fits")
     }
 
+    /// Zeros. Huge pages must be asked for before the first touch: what was touched before has small ones.
     fn new(len: usize) -> Self {
+        assert!(len > 0);
         let layout = Self::layout(len);
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<f32>());
+        // SAFETY: the layout's size is not zero, since `len` is not.
+        let start = NonNull::new(unsafe { alloc(layout) }.cast::<f32>());
         let start = start.unwrap_or_else(|| handle_alloc_error(layout));
         #[cfg(target_os = "linux")]
         if len >= PAGE {
-            unsafe { libc::madvise(start.as_ptr().cast(), 4 * len, libc::MADV_HUGEPAGE) };
+            // SAFETY: the range is all ours, and this advice changes no content. It may be declined, which is as
+            // good: the answer is not looked at.
+            unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
         }
+        // SAFETY: `start` has room for `len` floats; zero bytes are zeros.
+        unsafe { start.as_ptr().write_bytes(0, len) };
         Self { start, len }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout, and given back once.
         unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.len)) }
     }
 }
@@ -82,10 +94,6 @@ impl Buffer {
         buffer.fill(0.0);
         buffer
     }
-
-    pub fn ptr(&mut self) -> *mut f32 {
-        self.as_mut_ptr()
-    }
 }
 
 impl Deref for Buffer {
@@ -93,6 +101,7 @@ impl Deref for Buffer {
 
     fn deref(&self) -> &[f32] {
         let block = self.block.as_ref().expect("it is given back last");
+        // SAFETY: `take` gives a block of at least `len` floats, initialised and borrowed with the buffer.
         unsafe { std::slice::from_raw_parts(block.start.as_ptr(), self.len) }
     }
 }
@@ -100,6 +109,8 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
         let block = self.block.as_ref().expect("it is given back last");
+        // SAFETY: `take` gives a block of at least `len` floats, initialised; the buffer is its only holder and
+        // borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
     }
 }
@@ -127,25 +138,40 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-/// A pointer that several threads may use, each on its own part.
+/// A slice that several threads work on, each on parts of its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared(*mut f32);
+pub(crate) struct Shared<'a> {
+    start: *mut f32,
+    len: usize,
+    borrowed: PhantomData<&'a mut [f32]>,
+}
 
-unsafe impl Send for Shared {}
-unsafe impl Sync for Shared {}
+// SAFETY: a shared slice only gives out parts, and whoever takes them promises that they do not overlap.
+unsafe impl Send for Shared<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Shared<'_> {}
 
-impl Shared {
-    pub fn new(slice: &mut [f32]) -> Self {
-        Self(slice.as_mut_ptr())
+impl<'a> Shared<'a> {
+    pub fn new(slice: &'a mut [f32]) -> Self {
+        Self {
+            start: slice.as_mut_ptr(),
+            len: slice.len(),
+            borrowed: PhantomData,
+        }
     }
 
-    /// The room of a vector that has no numbers yet. It gets its length when all are written.
-    pub fn room(vector: &mut Vec<f32>) -> Self {
-        Self(vector.as_mut_ptr())
-    }
-
-    pub unsafe fn at(self, offset: usize) -> *mut f32 {
-        unsafe { self.0.add(offset) }
+    /// `count` floats from `at` on; panics where there are none.
+    ///
+    /// # Safety
+    /// As long as the part is used, nobody takes another part that overlaps with it.
+    pub unsafe fn part(self, at: usize, count: usize) -> &'a mut [f32] {
+        assert!(
+            at <= self.len && count <= self.len - at,
+            "a part of the slice"
+        );
+        // SAFETY: the range lies within the slice, which is borrowed for 'a, and by the caller's promise nobody
+        // else uses it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
     }
 }
 

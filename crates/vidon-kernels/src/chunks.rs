@@ -1,5 +1,5 @@
-//! How work is shared out: chunks of tiles, a function of the number of rows alone. So sums are taken in the same order, and give the same bits, on any
-//! number of threads.
+//! How work is shared out: chunks of tiles, a function of the number of rows alone. So sums are taken in the
+//! same order, and give the same bits, on any number of threads.
 
 use std::ops::Range;
 
@@ -23,10 +23,15 @@ pub(crate) fn even_tile(rows: usize) -> usize {
     rows.div_ceil(tiles).max(1)
 }
 
-/// The tiles of so many rows, `size` each, in chunks; at least two, if there are two tiles.
+/// Chunks for so many tiles: at least two, if there are two tiles.
+pub(crate) fn chunk_count(tiles: usize) -> usize {
+    tiles.div_ceil(TILES).max(2).min(tiles).clamp(1, MOST)
+}
+
+/// The tiles of so many rows, `size` each, in chunks.
 pub(crate) fn chunks(rows: usize, size: usize) -> Vec<Range<usize>> {
     let tiles = rows.div_ceil(size);
-    let count = tiles.div_ceil(TILES).max(2).min(tiles).clamp(1, MOST);
+    let count = chunk_count(tiles);
     (0..count)
         .map(|c| c * tiles / count..(c + 1) * tiles / count)
         .collect()
@@ -35,6 +40,29 @@ pub(crate) fn chunks(rows: usize, size: usize) -> Vec<Range<usize>> {
 /// The rows of a tile.
 pub(crate) fn rows_of(tile: usize, rows: usize, size: usize) -> Range<usize> {
     tile * size..((tile + 1) * size).min(rows)
+}
+
+/// `all` cut into parts of these lengths, so that each can be worked on by itself.
+pub(crate) fn split<T>(all: &mut [T], lengths: impl IntoIterator<Item = usize>) -> Vec<&mut [T]> {
+    let mut rest = all;
+    let mut parts = Vec::new();
+    for length in lengths {
+        let (part, others) = rest.split_at_mut(length);
+        parts.push(part);
+        rest = others;
+    }
+    parts
+}
+
+/// As [`split`], of what may not be there.
+pub(crate) fn split_some(
+    all: Option<&mut [f32]>,
+    lengths: impl ExactSizeIterator<Item = usize>,
+) -> Vec<Option<&mut [f32]>> {
+    match all {
+        Some(all) => split(all, lengths).into_iter().map(Some).collect(),
+        None => lengths.map(|_| None).collect(),
+    }
 }
 
 /// The parts added up in order, into the first.

@@ -6,7 +6,9 @@
 
 use rayon::prelude::*;
 
+use crate::chunks::split;
 use crate::pool::dot;
+use crate::sets::check_offsets;
 
 /// β `[sets, p]` and τ `[rows, outputs·(p + 1)]` to `[rows, outputs]`.
 pub(crate) fn contract_forward(
@@ -16,7 +18,11 @@ pub(crate) fn contract_forward(
     p: usize,
     outputs: usize,
 ) -> Vec<f32> {
-    let mut out = vec![0.0; offsets[offsets.len() - 1] * outputs];
+    let sets = offsets.len() - 1;
+    assert_eq!(beta.len(), sets * p, "numbers of β");
+    let rows = offsets[sets];
+    assert_eq!(tau.len(), rows * outputs * (p + 1), "numbers of τ");
+    let mut out = vec![0.0; rows * outputs];
     by_set(&mut out, offsets, outputs, |set, values| {
         let beta = &beta[set * p..(set + 1) * p];
         let tau = &tau[offsets[set] * outputs * (p + 1)..];
@@ -69,6 +75,13 @@ pub(crate) fn contract_backward(
     (d_beta, d_tau)
 }
 
+/// Panics where β `[sets, p]` and τ `[rows, width]` do not fit.
+pub(crate) fn check(offsets: &[usize], outputs: usize, beta: [usize; 2], tau: [usize; 2]) {
+    check_offsets(offsets, tau[0]);
+    assert_eq!(beta[0], offsets.len() - 1, "rows of β: one for every set");
+    assert_eq!(tau[1], outputs * (beta[1] + 1), "numbers of τ in a row");
+}
+
 /// Runs `work` on the part of `all` (`width` a row) that belongs to each set.
 fn by_set(
     all: &mut [f32],
@@ -76,13 +89,7 @@ fn by_set(
     width: usize,
     work: impl Fn(usize, &mut [f32]) + Sync,
 ) {
-    let mut rest = all;
-    let mut parts = Vec::with_capacity(offsets.len() - 1);
-    for w in offsets.windows(2) {
-        let (part, after) = rest.split_at_mut((w[1] - w[0]) * width);
-        parts.push(part);
-        rest = after;
-    }
+    let parts = split(all, offsets.windows(2).map(|w| (w[1] - w[0]) * width));
     parts
         .into_par_iter()
         .enumerate()

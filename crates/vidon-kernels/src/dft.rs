@@ -1,17 +1,22 @@
 //! The lowest frequencies of functions on an n1 × n2 grid with C channels, and back.
 //!
-//! With few frequencies the transforms are products with small matrices. Cosines are even and sines odd, so that a function is folded first,
+//! With few frequencies the transforms are products with small matrices. Cosines are even and sines odd, so that
+//! a function is folded first,
 //!
 //!   Σ_j x_j cos(kj) = Σ_{j ≤ n/2} (x_j + x_{-j}) cos(kj),   Σ_j x_j sin(kj) = Σ_{0 < j < n/2} (x_j - x_{-j}) sin(kj),
 //!
-//! (x_0 and x_{n/2}, their own mirror images, count once), and ±k share their sums: with z = x + iy,   ẑ_{±k} = Σ x cos ± Σ y sin + i (Σ y cos ∓ Σ x sin).   The way back is the transpose.
+//! (x_0 and x_{n/2}, their own mirror images, count once), and ±k share their sums: with z = x + iy,
+//!
+//!   ẑ_{±k} = Σ x cos ± Σ y sin + i (Σ y cos ∓ Σ x sin).
+//!
+//! The way back is the transpose.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
 
 use crate::arena::Buffer;
 use crate::isa::{Isa, dispatch};
-use crate::product::{Product, product};
+use crate::product::{Matrix, product};
 use crate::simd::Simd;
 
 pub(crate) struct Dft {
@@ -28,19 +33,19 @@ pub(crate) struct Dft {
 /// Cosines and sines of some frequencies on the folded circle.
 pub(crate) struct Folded {
     n: usize,
-    cos: Matrix,
-    sin: Matrix,
-    cos_back: Matrix,
-    sin_back: Matrix,
+    cos: Waves,
+    sin: Waves,
+    cos_back: Waves,
+    sin_back: Waves,
 }
 
-struct Matrix {
+struct Waves {
     rows: usize,
     columns: usize,
     numbers: Vec<f32>,
 }
 
-impl Matrix {
+impl Waves {
     fn transposed(&self) -> Self {
         Self {
             rows: self.columns,
@@ -85,7 +90,7 @@ impl Folded {
                 let (weight, circle) = (sign * weight(k), &circle);
                 places.map(move |j| weight * circle[k * j % n][part])
             };
-            Matrix {
+            Waves {
                 rows: waves.len(),
                 columns: places.len(),
                 numbers: waves.flat_map(row).collect(),
@@ -115,86 +120,83 @@ impl Folded {
 
 /// `even_0 = x_0`, `even_j = x_j + x_{n-j}`, `odd_j = x_j - x_{n-j}`, for rows of `width` floats.
 #[inline(always)]
-unsafe fn fold_generic<S: Simd>(
-    n: usize,
-    width: usize,
-    x: *const f32,
-    line: usize,
-    even: *mut f32,
-    odd: *mut f32,
-) {
-    unsafe {
-        even.copy_from_nonoverlapping(x, width);
-        for j in 1..n.div_ceil(2) {
-            let (a, b) = (x.add(j * line), x.add((n - j) * line));
-            let (sum, difference) = (even.add(j * width), odd.add((j - 1) * width));
-            sum_and_difference_generic::<S>(width, a, b, sum, difference);
-        }
-        if n.is_multiple_of(2) {
-            let middle = even.add(n / 2 * width);
-            middle.copy_from_nonoverlapping(x.add(n / 2 * line), width);
-        }
+fn fold_generic<S: Simd>(s: S, x: &[f32], width: usize, even: &mut [f32], odd: &mut [f32]) {
+    let n = x.len() / width;
+    let row = |j: usize| &x[j * width..][..width];
+    even[..width].copy_from_slice(row(0));
+    let pairs = even[width..]
+        .chunks_exact_mut(width)
+        .zip(odd.chunks_exact_mut(width));
+    for (j, (sum, difference)) in (1..n.div_ceil(2)).zip(pairs) {
+        sum_and_difference_generic(s, row(j), row(n - j), sum, difference);
+    }
+    if n.is_multiple_of(2) {
+        even[n / 2 * width..][..width].copy_from_slice(row(n / 2));
     }
 }
-dispatch!(unsafe fn fold = fold_generic(n: usize, width: usize, x: *const f32, line: usize, even: *mut f32, odd: *mut f32));
+dispatch!(fn fold = fold_generic(x: &[f32], width: usize, even: &mut [f32], odd: &mut [f32]));
 
 /// The transpose: `x_j (+)= even_j + odd_j`, `x_{n-j} (+)= even_j - odd_j`.
 #[inline(always)]
-unsafe fn unfold_generic<S: Simd>(
-    n: usize,
+fn unfold_generic<S: Simd>(
+    s: S,
+    even: &[f32],
+    odd: &[f32],
     width: usize,
-    even: *const f32,
-    odd: *const f32,
-    x: *mut f32,
-    line: usize,
+    x: &mut [f32],
     add: bool,
 ) {
-    unsafe {
-        let put = |to: *mut f32, v: S::V| {
-            let v = if add { S::add(S::load(to), v) } else { v };
-            S::store(to, v);
-        };
-        for i in (0..width).step_by(S::LANES) {
-            put(x.add(i), S::load(even.add(i)));
-            if n.is_multiple_of(2) {
-                let middle = n / 2;
-                put(
-                    x.add(middle * line + i),
-                    S::load(even.add(middle * width + i)),
-                );
-            }
+    let n = x.len() / width;
+    let put = |to: &mut [f32], v: S::V| {
+        let v = if add { s.add(s.load(to), v) } else { v };
+        s.store(to, v);
+    };
+    let copy = |j: usize, x: &mut [f32]| {
+        let to = x[j * width..][..width].chunks_exact_mut(S::LANES);
+        for (to, from) in to.zip(even[j * width..].chunks_exact(S::LANES)) {
+            put(to, s.load(from));
         }
-        for j in 1..n.div_ceil(2) {
-            let (to, mirrored) = (x.add(j * line), x.add((n - j) * line));
-            for i in (0..width).step_by(S::LANES) {
-                let e = S::load(even.add(j * width + i));
-                let o = S::load(odd.add((j - 1) * width + i));
-                put(to.add(i), S::add(e, o));
-                put(mirrored.add(i), S::fnma(S::splat(1.0), o, e));
-            }
+    };
+    copy(0, x);
+    if n.is_multiple_of(2) {
+        copy(n / 2, x);
+    }
+    for j in 1..n.div_ceil(2) {
+        let (low, high) = x.split_at_mut((n - j) * width);
+        let to = low[j * width..][..width].chunks_exact_mut(S::LANES);
+        let mirrored = high[..width].chunks_exact_mut(S::LANES);
+        let even = even[j * width..][..width].chunks_exact(S::LANES);
+        let odd = odd[(j - 1) * width..][..width].chunks_exact(S::LANES);
+        for ((to, mirrored), (e, o)) in to.zip(mirrored).zip(even.zip(odd)) {
+            let (e, o) = (s.load(e), s.load(o));
+            put(to, s.add(e, o));
+            put(mirrored, s.fnma(s.splat(1.0), o, e));
         }
     }
 }
-dispatch!(unsafe fn unfold = unfold_generic(n: usize, width: usize, even: *const f32, odd: *const f32, x: *mut f32, line: usize, add: bool));
+dispatch!(fn unfold = unfold_generic(even: &[f32], odd: &[f32], width: usize, x: &mut [f32], add: bool));
 
-/// `sum = a + b` and `difference = a - b`
+/// `sum = a + b` and `difference = a - b`, a multiple of 16 floats each.
 #[inline(always)]
-unsafe fn sum_and_difference_generic<S: Simd>(
-    width: usize,
-    a: *const f32,
-    b: *const f32,
-    sum: *mut f32,
-    difference: *mut f32,
+fn sum_and_difference_generic<S: Simd>(
+    s: S,
+    a: &[f32],
+    b: &[f32],
+    sum: &mut [f32],
+    difference: &mut [f32],
 ) {
-    unsafe {
-        for i in (0..width).step_by(S::LANES) {
-            let (a, b) = (S::load(a.add(i)), S::load(b.add(i)));
-            S::store(sum.add(i), S::add(a, b));
-            S::store(difference.add(i), S::fnma(S::splat(1.0), b, a));
-        }
+    let from = a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES));
+    let to = sum
+        .chunks_exact_mut(S::LANES)
+        .zip(difference.chunks_exact_mut(S::LANES));
+    for ((a, b), (sum, difference)) in from.zip(to) {
+        let (a, b) = (s.load(a), s.load(b));
+        s.store(sum, s.add(a, b));
+        s.store(difference, s.fnma(s.splat(1.0), b, a));
     }
 }
-dispatch!(unsafe fn sum_and_difference = sum_and_difference_generic(width: usize, a: *const f32, b: *const f32, sum: *mut f32, difference: *mut f32));
+dispatch!(fn sum_and_difference = sum_and_difference_generic(
+    a: &[f32], b: &[f32], sum: &mut [f32], difference: &mut [f32]));
 
 /// What the transform of one sample needs.
 pub(crate) struct Scratch {
@@ -245,136 +247,128 @@ impl Dft {
     }
 
     /// `out = M X` for rows of `width` floats.
-    unsafe fn apply(&self, m: &Matrix, x: *const f32, out: *mut f32, width: usize) {
-        let p = Product {
-            matrix: m.numbers.as_ptr(),
+    fn apply(&self, m: &Waves, x: &[f32], out: &mut [f32], width: usize) {
+        let matrix = Matrix {
+            numbers: &m.numbers,
             row: m.columns,
             step: 1,
             rows: m.rows,
             terms: m.columns,
-            x,
-            x_line: width,
-            out,
-            out_line: width,
-            width,
-            add: false,
         };
-        unsafe { product(self.isa, &p) }
+        product(self.isa, matrix, (x, width), (out, width), width, false);
     }
 
-    /// From the grid to the spectrum. `place(row, column)` is where a frequency goes, real, then imaginary channels; rows are 0..modes, then
-    /// -modes..0.
-    pub unsafe fn analyse(
+    /// From the grid to the spectrum. `place(row, column)` is where a frequency goes, real, then imaginary
+    /// channels; rows are 0..modes, then -modes..0.
+    pub fn analyse<'a>(
         &self,
         columns: &Folded,
-        x: *const f32,
-        place: impl Fn(usize, usize) -> *mut f32,
+        x: &[f32],
+        place: impl Fn(usize, usize) -> &'a mut [f32],
         scratch: &mut Scratch,
     ) {
-        let ([n1, n2], m, c, line) = (self.grid, self.modes, self.channels, self.line());
-        unsafe {
-            for i in 0..n1 {
-                let (even, odd) = (scratch.even.ptr(), scratch.odd.ptr());
-                fold(self.isa, n2, c, x.add(i * n2 * c), c, even, odd);
-                let half = scratch.half.ptr().add(i * line);
-                self.apply(&columns.cos, even, half, c);
-                self.apply(&columns.sin, odd, half.add(m * c), c);
-            }
-            let (even, odd) = (scratch.half_even.ptr(), scratch.half_odd.ptr());
-            fold(self.isa, n1, line, scratch.half.ptr(), line, even, odd);
-            let (cosines, sines) = (scratch.cosines.ptr(), scratch.sines.ptr());
-            self.apply(&self.rows.cos, even, cosines, line);
-            self.apply(&self.rows.sin, odd, sines, line);
-            // What has no mirror image is put where nothing is read.
-            let nowhere = scratch.even.ptr();
-            for k in 0..m {
-                let (re, im) = (k * c, (m + k) * c);
-                let zero = place(0, k);
-                zero.copy_from_nonoverlapping(cosines.add(re), c);
-                zero.add(c).copy_from_nonoverlapping(cosines.add(im), c);
-                for f in 1..=m {
-                    let (cos, sin) = (cosines.add(f * line), sines.add((f - 1) * line));
-                    let negative = place(2 * m - f, k);
-                    let (positive, positive_im) = match f < m {
-                        true => (place(f, k), place(f, k).add(c)),
-                        false => (nowhere, nowhere),
-                    };
-                    sum_and_difference(self.isa, c, cos.add(re), sin.add(im), positive, negative);
-                    sum_and_difference(
-                        self.isa,
-                        c,
-                        cos.add(im),
-                        sin.add(re),
-                        negative.add(c),
-                        positive_im,
-                    );
-                }
+        let (isa, [n1, n2]) = (self.isa, self.grid);
+        let (m, c, line) = (self.modes, self.channels, self.line());
+        let rows = x[..n1 * n2 * c].chunks_exact(n2 * c);
+        for (x, half) in rows.zip(scratch.half.chunks_exact_mut(line)) {
+            fold(isa, x, c, &mut scratch.even, &mut scratch.odd);
+            let (re, im) = half.split_at_mut(m * c);
+            self.apply(&columns.cos, &scratch.even, re, c);
+            self.apply(&columns.sin, &scratch.odd, im, c);
+        }
+        fold(
+            isa,
+            &scratch.half,
+            line,
+            &mut scratch.half_even,
+            &mut scratch.half_odd,
+        );
+        self.apply(
+            &self.rows.cos,
+            &scratch.half_even,
+            &mut scratch.cosines,
+            line,
+        );
+        self.apply(&self.rows.sin, &scratch.half_odd, &mut scratch.sines, line);
+        // What has no mirror image is put where nothing is read.
+        let nowhere = &mut scratch.even;
+        for k in 0..m {
+            let part = |f: usize, at: usize| f * line + at..f * line + at + c;
+            let (re, im) = (k * c, (m + k) * c);
+            let (zero_re, zero_im) = place(0, k).split_at_mut(c);
+            let (cosines, sines) = (&scratch.cosines[..], &scratch.sines[..]);
+            zero_re.copy_from_slice(&cosines[part(0, re)]);
+            zero_im.copy_from_slice(&cosines[part(0, im)]);
+            for f in 1..=m {
+                let cos = [re, im].map(|at| &cosines[part(f, at)]);
+                let sin = [re, im].map(|at| &sines[part(f - 1, at)]);
+                let (negative_re, negative_im) = place(2 * m - f, k).split_at_mut(c);
+                let positive = match f < m {
+                    true => place(f, k),
+                    false => &mut nowhere[..2 * c],
+                };
+                let (positive_re, positive_im) = positive.split_at_mut(c);
+                sum_and_difference(isa, cos[0], sin[1], positive_re, negative_re);
+                sum_and_difference(isa, cos[1], sin[0], negative_im, positive_im);
             }
         }
     }
 
-    /// The transpose: from the spectrum to the grid, added to what is there where `add`.
-    pub unsafe fn synthesise(
+    /// The transpose: from the spectrum to the grid, added to what is there.
+    pub fn synthesise<'a>(
         &self,
         columns: &Folded,
-        place: impl Fn(usize, usize) -> *const f32,
-        out: *mut f32,
-        add: bool,
+        place: impl Fn(usize, usize) -> &'a [f32],
+        out: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        let ([n1, n2], m, c, line) = (self.grid, self.modes, self.channels, self.line());
-        unsafe {
-            let (cosines, sines) = (scratch.cosines.ptr(), scratch.sines.ptr());
-            for k in 0..m {
-                let (re, im) = (k * c, (m + k) * c);
-                let zero = place(0, k);
-                cosines.add(re).copy_from_nonoverlapping(zero, c);
-                cosines.add(im).copy_from_nonoverlapping(zero.add(c), c);
-                for f in 1..=m {
-                    let (cos, sin) = (cosines.add(f * line), sines.add((f - 1) * line));
-                    let negative = place(2 * m - f, k);
-                    if f < m {
-                        let positive = place(f, k);
-                        sum_and_difference(
-                            self.isa,
-                            c,
-                            positive,
-                            negative,
-                            cos.add(re),
-                            sin.add(im),
-                        );
-                        let (a, b) = (negative.add(c), positive.add(c));
-                        sum_and_difference(self.isa, c, a, b, cos.add(im), sin.add(re));
-                    } else {
-                        cos.add(re).copy_from_nonoverlapping(negative, c);
-                        cos.add(im).copy_from_nonoverlapping(negative.add(c), c);
-                        sin.add(re).copy_from_nonoverlapping(negative.add(c), c);
-                        for i in 0..c {
-                            *sin.add(im + i) = -*negative.add(i);
-                        }
+        let (isa, [n1, n2]) = (self.isa, self.grid);
+        let (m, c, line) = (self.modes, self.channels, self.line());
+        for k in 0..m {
+            let (re, im) = (k * c, (m + k) * c);
+            let (zero_re, zero_im) = place(0, k).split_at(c);
+            scratch.cosines[re..][..c].copy_from_slice(zero_re);
+            scratch.cosines[im..][..c].copy_from_slice(zero_im);
+            for f in 1..=m {
+                let cos = &mut scratch.cosines[f * line..][..line];
+                let sin = &mut scratch.sines[(f - 1) * line..][..line];
+                let (negative_re, negative_im) = place(2 * m - f, k).split_at(c);
+                if f < m {
+                    let (positive_re, positive_im) = place(f, k).split_at(c);
+                    let (to, from) = (&mut cos[re..][..c], &mut sin[im..][..c]);
+                    sum_and_difference(isa, positive_re, negative_re, to, from);
+                    let (to, from) = (&mut cos[im..][..c], &mut sin[re..][..c]);
+                    sum_and_difference(isa, negative_im, positive_im, to, from);
+                } else {
+                    cos[re..][..c].copy_from_slice(negative_re);
+                    cos[im..][..c].copy_from_slice(negative_im);
+                    sin[re..][..c].copy_from_slice(negative_im);
+                    for (to, v) in sin[im..][..c].iter_mut().zip(negative_re) {
+                        *to = -v;
                     }
                 }
             }
-            let (even, odd) = (scratch.half_even.ptr(), scratch.half_odd.ptr());
-            self.apply(&self.rows.cos_back, cosines, even, line);
-            self.apply(&self.rows.sin_back, sines, odd, line);
-            unfold(
-                self.isa,
-                n1,
-                line,
-                even,
-                odd,
-                scratch.half.ptr(),
-                line,
-                false,
-            );
-            for i in 0..n1 {
-                let half = scratch.half.ptr().add(i * line);
-                let (even, odd) = (scratch.even.ptr(), scratch.odd.ptr());
-                self.apply(&columns.cos_back, half, even, c);
-                self.apply(&columns.sin_back, half.add(m * c), odd, c);
-                unfold(self.isa, n2, c, even, odd, out.add(i * n2 * c), c, add);
-            }
+        }
+        self.apply(
+            &self.rows.cos_back,
+            &scratch.cosines,
+            &mut scratch.half_even,
+            line,
+        );
+        self.apply(
+            &self.rows.sin_back,
+            &scratch.sines,
+            &mut scratch.half_odd,
+            line,
+        );
+        let (even, odd) = (&scratch.half_even, &scratch.half_odd);
+        unfold(isa, even, odd, line, &mut scratch.half, false);
+        let rows = out[..n1 * n2 * c].chunks_exact_mut(n2 * c);
+        for (out, half) in rows.zip(scratch.half.chunks_exact(line)) {
+            let (re, im) = half.split_at(m * c);
+            self.apply(&columns.cos_back, re, &mut scratch.even, c);
+            self.apply(&columns.sin_back, im, &mut scratch.odd, c);
+            unfold(isa, &scratch.even, &scratch.odd, c, out, true);
         }
     }
 }

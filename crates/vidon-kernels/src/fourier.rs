@@ -1,24 +1,29 @@
-//! A layer of a Fourier neural operator on an n1 × n2 grid with C channels: `y = σ( K x + x Wᵀ + b )`, where K transforms the lowest `modes`
-//! frequencies per axis, multiplies each by its complex matrix and transforms back.
+//! A layer of a Fourier neural operator on an n1 × n2 grid with C channels: `y = σ( K x + x Wᵀ + b )`, where K
+//! transforms the lowest `modes` frequencies per axis, multiplies each by its complex matrix and transforms back.
 //!
-//! With F the transform along the columns, G that along the rows ([`Dft`]) and s the weights of a real inverse transform (1, 2, 2, …, over n1·n2),
+//! With F the transform along the columns, G that along the rows ([`Dft`]) and s the weights of a real inverse
+//! transform (1, 2, 2, …, over n1·n2),
 //!
 //!   K = (F s)ᵀ Gᵀ R G F,   and backward   Kᵀ = Fᵀ Gᵀ Rᵀ G (F s).
 //!
-//! The complex matrix R = A + iB of a frequency stays as it is stored, real and imaginary parts in turn (A|B). The real and the imaginary part of a
-//! spectrum z = x + iy are two rows, multiplied by (A|B) alike and put together afterwards:
+//! The complex matrix R = A + iB of a frequency stays as it is stored, real and imaginary parts in turn (A|B).
+//! The real and the imaginary part of a spectrum z = x + iy are two rows, multiplied by (A|B) alike and put
+//! together afterwards:
 //!
 //!   x(A|B) = (xA|xB),   y(A|B) = (yA|yB),   zR = xA - yB + i(xB + yA),
 //!
 //! and backward, with e + if coming in:   dx = (e|f)(A|B)ᵀ,   dy = (f|-e)(A|B)ᵀ,   d(A|B) = xᵀ(e|f) + yᵀ(f|-e).
+//!
+//! All sums of a sample are over its own numbers, term after term: no sample depends on another of its batch.
 
 use rayon::prelude::*;
 
 use crate::activation::Activation;
 use crate::arena::{Buffer, Shared};
+use crate::chunks::{split, split_some};
 use crate::dft::{Dft, transpose, transposed};
 use crate::isa::{Isa, dispatch};
-use crate::product::{Product, product};
+use crate::product::{Matrix, product};
 use crate::simd::Simd;
 
 /// Sizes of a layer.
@@ -26,29 +31,34 @@ use crate::simd::Simd;
 pub struct FourierLayer {
     pub samples: usize,
     pub grid: [usize; 2],
-    /// A multiple of 16.
+    /// A multiple of [`CHANNELS`](Self::CHANNELS).
     pub channels: usize,
     pub modes: usize,
     pub activation: Activation,
 }
 
 impl FourierLayer {
+    /// Channels come in so many.
+    pub const CHANNELS: usize = 16;
+
     fn check(&self, x: &[f32], weights: &Weights) {
         let (c, waves) = (self.channels, self.waves());
-        assert!(c.is_multiple_of(16), "channels come in sixteens");
         assert!(
-            2 * self.modes <= self.grid[0].min(self.grid[1]),
-            "fewer modes than the grid has"
+            c > 0 && c.is_multiple_of(Self::CHANNELS),
+            "channels come in sixteens: {c}"
         );
-        assert_eq!(x.len(), self.samples * self.points() * c);
-        let Weights {
-            spectral,
-            point,
-            bias,
-        } = weights;
+        assert!(
+            self.modes > 0 && 2 * self.modes <= self.grid[0].min(self.grid[1]),
+            "at least one mode, and at most half as many as the grid has points: {} of {:?}",
+            self.modes,
+            self.grid
+        );
+        let numbers = self.samples * self.points() * c;
+        assert_eq!(x.len(), numbers, "numbers of the Fourier layer's samples");
         assert_eq!(
-            [spectral.len(), point.len(), bias.len()],
-            [2 * waves * c * c, c * c, c]
+            [weights.spectral, weights.point, weights.bias].map(|w| w.len()),
+            [2 * waves * c * c, c * c, c],
+            "weights of the Fourier layer"
         );
     }
 
@@ -61,13 +71,15 @@ impl FourierLayer {
         2 * self.modes * self.modes
     }
 
-    /// Where the spectrum of a sample is, real then imaginary channels: frequency by frequency, so that a frequency's samples are together.
+    /// Where the spectrum of a sample is, real then imaginary channels: frequency by frequency, so that a
+    /// frequency's samples are together.
     fn place(&self, row: usize, column: usize, sample: usize) -> usize {
         ((row * self.modes + column) * self.samples + sample) * 2 * self.channels
     }
 }
 
-/// The numbers of a layer: R `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part), W `[C, C]` and b.
+/// The numbers of a layer: R `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part),
+/// W `[C, C]` and b.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     pub spectral: &'a [f32],
@@ -94,55 +106,35 @@ impl std::fmt::Debug for Kept {
     }
 }
 
+/// `z = σ(z)`
 #[inline(always)]
-unsafe fn activate_generic<S: Simd>(act: Activation, from: *const f32, to: *mut f32, count: usize) {
-    for i in (0..count).step_by(S::LANES) {
-        unsafe { S::store(to.add(i), act.apply::<S>(S::load(from.add(i)))) };
+fn activate_generic<S: Simd>(s: S, act: Activation, z: &mut [f32]) {
+    for v in z.chunks_exact_mut(S::LANES) {
+        s.store(v, act.apply(s, s.load(v)));
     }
 }
-dispatch!(unsafe fn activate = activate_generic(act: Activation, from: *const f32, to: *mut f32, count: usize));
+dispatch!(fn activate = activate_generic(act: Activation, z: &mut [f32]));
 
 /// `to = d·σ'(seen)`
 #[inline(always)]
-unsafe fn slope_generic<S: Simd>(
-    act: Activation,
-    seen: *const f32,
-    d: *const f32,
-    to: *mut f32,
-    count: usize,
-) {
-    for i in (0..count).step_by(S::LANES) {
-        unsafe {
-            let slope = act.slope::<S>(S::load(seen.add(i)));
-            S::store(to.add(i), S::mul(S::load(d.add(i)), slope));
-        }
+fn slope_generic<S: Simd>(s: S, act: Activation, seen: &[f32], d: &[f32], to: &mut [f32]) {
+    let from = seen.chunks_exact(S::LANES).zip(d.chunks_exact(S::LANES));
+    for (to, (seen, d)) in to.chunks_exact_mut(S::LANES).zip(from) {
+        s.store(to, s.mul(s.load(d), act.slope(s, s.load(seen))));
     }
 }
-dispatch!(unsafe fn slope = slope_generic(act: Activation, seen: *const f32, d: *const f32, to: *mut f32, count: usize));
+dispatch!(fn slope = slope_generic(act: Activation, seen: &[f32], d: &[f32], to: &mut [f32]));
 
-/// `out (+)= M X`, for M with its first number, steps from row to row and from number to number, rows and terms.
-unsafe fn apply(
-    isa: Isa,
-    (matrix, row, step, rows, terms): (*const f32, usize, usize, usize, usize),
-    (x, x_line): (*const f32, usize),
-    (out, out_line): (*mut f32, usize),
-    width: usize,
-    add: bool,
-) {
-    let p = Product {
-        matrix,
+/// A matrix `[rows, terms]`, or the transpose of one `[terms, rows]`.
+fn matrix(numbers: &[f32], [rows, terms]: [usize; 2], transposed: bool) -> Matrix<'_> {
+    let (row, step) = if transposed { (1, rows) } else { (terms, 1) };
+    Matrix {
+        numbers,
         row,
         step,
         rows,
         terms,
-        x,
-        x_line,
-        out,
-        out_line,
-        width,
-        add,
-    };
-    unsafe { product(isa, &p) }
+    }
 }
 
 /// Rows (xA|xB), (yA|yB) of every sample to the real, then the imaginary parts of zR.
@@ -178,60 +170,67 @@ pub(crate) fn fourier_forward(
 ) -> (Vec<f32>, Kept) {
     layer.check(x, &weights);
     let dft = Dft::new(isa, layer.grid, layer.modes, layer.channels);
-    let (c, n2, points, samples) = (layer.channels, layer.grid[1], layer.points(), layer.samples);
+    let (c, points, samples) = (layer.channels, layer.points(), layer.samples);
     let numbers = layer.waves() * samples * 2 * c;
-    let (mut spectrum, mut product) = (Buffer::take(numbers), Buffer::take(numbers));
-    let (seen, made) = (Shared::new(&mut spectrum), Shared::new(&mut product));
-    (0..samples).into_par_iter().for_each_init(
+    let (mut spectrum, mut made) = (Buffer::take(numbers), Buffer::take(numbers));
+    let seen = Shared::new(&mut spectrum);
+    x.par_chunks_exact(points * c).enumerate().for_each_init(
         || dft.scratch(),
-        |scratch, s| unsafe {
-            let place = |row, column| seen.at(layer.place(row, column, s));
-            dft.analyse(&dft.columns, x[s * points * c..].as_ptr(), place, scratch);
+        |scratch, (s, x)| {
+            let place = |row, column| {
+                // SAFETY: every frequency of every sample has a place of its own, asked for once.
+                unsafe { seen.part(layer.place(row, column, s), 2 * c) }
+            };
+            dft.analyse(&dft.columns, x, place, scratch);
         },
     );
     // What a frequency has: its spectra, and its matrix.
-    let (own, square) = (samples * 2 * c, 2 * c * c);
-    (0..layer.waves()).into_par_iter().for_each_init(
-        || Buffer::take(2 * own),
-        |rows, wave| unsafe {
-            let at = wave * own;
-            let matrix = weights.spectral[wave * square..].as_ptr();
-            let z = (seen.at(at) as *const f32, c, 1, 2 * samples, c);
-            apply(isa, z, (matrix, 2 * c), (rows.ptr(), 2 * c), 2 * c, false);
-            let out = std::slice::from_raw_parts_mut(made.at(at), own);
-            put_together(rows, out, c);
-        },
-    );
+    let (own, square) = ((samples * 2 * c).max(1), 2 * c * c);
+    made.par_chunks_exact_mut(own)
+        .zip(spectrum.par_chunks_exact(own))
+        .zip(weights.spectral.par_chunks_exact(square))
+        .for_each_init(
+            || Buffer::take(2 * own),
+            |rows, ((made, seen), r)| {
+                let z = matrix(seen, [2 * samples, c], false);
+                product(isa, z, (r, 2 * c), (rows, 2 * c), 2 * c, false);
+                put_together(rows, made, c);
+            },
+        );
     let w = transposed(weights.point, c);
+    let biases = weights.bias.repeat(points);
     let keeps = layer.activation != Activation::Identity;
     let mut inputs = keeps.then(|| Buffer::take(samples * points * c));
+    // Each sample writes its own part first, on its own core: zeros would be written by one core before.
     let mut out = Vec::with_capacity(x.len());
-    let target = Shared::room(&mut out);
-    let kept = inputs.as_mut().map(|i| Shared::new(i));
-    (0..samples).into_par_iter().for_each_init(
+    let targets = out.spare_capacity_mut()[..x.len()].par_chunks_exact_mut(points * c);
+    let kept = split_some(inputs.as_deref_mut(), (0..samples).map(|_| points * c));
+    targets.zip(kept).enumerate().for_each_init(
         || dft.scratch(),
-        |scratch, s| {
-            let at = s * points * c;
-            unsafe {
-                let z = kept.unwrap_or(target).at(at);
-                for row in 0..points {
-                    z.add(row * c)
-                        .copy_from_nonoverlapping(weights.bias.as_ptr(), c);
+        |scratch, (s, (target, kept))| {
+            let from = |row, column| &made[layer.place(row, column, s)..][..2 * c];
+            let (z, mut target) = match kept {
+                Some(z) => {
+                    z.copy_from_slice(&biases);
+                    (z, Some(target))
                 }
-                let from = |row, column| made.at(layer.place(row, column, s)) as *const f32;
-                dft.synthesise(&dft.scaled, from, z, true, scratch);
-                // A grid row at a time, while it is in the cache.
-                for i in 0..layer.grid[0] {
-                    let (x, z) = (x[at + i * n2 * c..].as_ptr(), z.add(i * n2 * c));
-                    apply(isa, (x, c, 1, n2, c), (w.as_ptr(), c), (z, c), c, true);
-                    if keeps {
-                        activate(isa, layer.activation, z, target.at(at + i * n2 * c), n2 * c);
-                    }
+                None => (target.write_copy_of_slice(&biases), None),
+            };
+            dft.synthesise(&dft.scaled, from, z, scratch);
+            // A grid row at a time, while it is in the cache.
+            let row = layer.grid[1] * c;
+            let x = x[s * points * c..][..points * c].chunks_exact(row);
+            for (i, (x, z)) in x.zip(z.chunks_exact_mut(row)).enumerate() {
+                let x = matrix(x, [layer.grid[1], c], false);
+                product(isa, x, (&w, c), (z, c), c, true);
+                if let Some(target) = &mut target {
+                    let out = target[i * row..][..row].write_copy_of_slice(z);
+                    activate(isa, layer.activation, out);
                 }
             }
         },
     );
-    // All points of all samples.
+    // SAFETY: every sample has written all rows of its part, and the parts are all of x's length.
     unsafe { out.set_len(x.len()) };
     (out, Kept { spectrum, inputs })
 }
@@ -242,116 +241,102 @@ pub(crate) fn fourier_backward(
     layer: &FourierLayer,
     x: &[f32],
     weights: Weights,
-    mut kept: Kept,
+    kept: Kept,
     out: &[f32],
     d_out: &[f32],
 ) -> [Vec<f32>; 3] {
+    layer.check(x, &weights);
+    assert_eq!(
+        [out.len(), d_out.len()],
+        [x.len(); 2],
+        "gradients of the output"
+    );
     let dft = Dft::new(isa, layer.grid, layer.modes, layer.channels);
     let (c, points, samples) = (layer.channels, layer.points(), layer.samples);
     let numbers = layer.waves() * samples * 2 * c;
-    let mut dz = Buffer::take(samples * points * c);
+    let mut slopes = Buffer::take(x.len());
     let (mut d_made, mut d_seen) = (Buffer::take(numbers), Buffer::take(numbers));
-    let (slopes, d_product, d_spectrum) = (
-        Shared::new(&mut dz),
-        Shared::new(&mut d_made),
-        Shared::new(&mut d_seen),
-    );
+    let d_product = Shared::new(&mut d_made);
     let mut dx = Vec::with_capacity(x.len());
-    let target = Shared::room(&mut dx);
+    let targets = dx.spare_capacity_mut()[..x.len()].par_chunks_exact_mut(points * c);
     // Per sample: the slope, W's and b's gradients, and the way into the spectrum.
-    let point_grads: Vec<Vec<f32>> = (0..samples)
-        .into_par_iter()
+    let point_grads: Vec<Vec<f32>> = slopes
+        .par_chunks_exact_mut(points * c)
+        .zip(targets)
+        .enumerate()
         .map_init(
             || dft.scratch(),
-            |scratch, s| {
-                let at = s * points * c;
-                let mut grads = vec![0.0; c * c + c];
-                unsafe {
-                    let dz = slopes.at(at);
-                    match &kept.inputs {
-                        None => dz.copy_from_nonoverlapping(d_out[at..].as_ptr(), points * c),
-                        Some(inputs) => {
-                            let seen = match layer.activation.keeps_input() {
-                                true => inputs[at..].as_ptr(),
-                                false => out[at..].as_ptr(),
-                            };
-                            slope(
-                                isa,
-                                layer.activation,
-                                seen,
-                                d_out[at..].as_ptr(),
-                                dz,
-                                points * c,
-                            );
-                        }
+            |scratch, (s, (dz, target))| {
+                let own = s * points * c..(s + 1) * points * c;
+                let d_out = &d_out[own.clone()];
+                match &kept.inputs {
+                    None => dz.copy_from_slice(d_out),
+                    Some(inputs) => {
+                        let seen = match layer.activation.keeps_input() {
+                            true => &inputs[own.clone()],
+                            false => &out[own.clone()],
+                        };
+                        slope(isa, layer.activation, seen, d_out, dz);
                     }
-                    let x = x[at..].as_ptr();
-                    apply(
-                        isa,
-                        (dz, 1, c, c, points),
-                        (x, c),
-                        (grads.as_mut_ptr(), c),
-                        c,
-                        false,
-                    );
-                    for row in std::slice::from_raw_parts(dz, points * c).chunks_exact(c) {
-                        for (sum, d) in grads[c * c..].iter_mut().zip(row) {
-                            *sum += d;
-                        }
-                    }
-                    let place = |row, column| d_product.at(layer.place(row, column, s));
-                    dft.analyse(&dft.scaled, dz, place, scratch);
-                    apply(
-                        isa,
-                        (dz, c, 1, points, c),
-                        (weights.point.as_ptr(), c),
-                        (target.at(at), c),
-                        c,
-                        false,
-                    );
                 }
+                let mut grads = vec![0.0; c * c + c];
+                let d = matrix(dz, [c, points], true);
+                product(isa, d, (&x[own], c), (&mut grads, c), c, false);
+                for row in dz.chunks_exact(c) {
+                    for (sum, d) in grads[c * c..].iter_mut().zip(row) {
+                        *sum += d;
+                    }
+                }
+                let place = |row, column| {
+                    // SAFETY: every frequency of every sample has a place of its own, asked for once.
+                    unsafe { d_product.part(layer.place(row, column, s), 2 * c) }
+                };
+                dft.analyse(&dft.scaled, dz, place, scratch);
+                // Any numbers will do to begin with.
+                let target = target.write_copy_of_slice(dz);
+                let d = matrix(dz, [points, c], false);
+                product(isa, d, (weights.point, c), (target, c), c, false);
                 grads
             },
         )
         .collect();
-    let seen = Shared::new(&mut kept.spectrum);
-    let (own, square) = (samples * 2 * c, 2 * c * c);
+    // SAFETY: every sample has written all of its part, and the parts are all of x's length.
+    unsafe { dx.set_len(x.len()) };
+    let (own, square) = ((samples * 2 * c).max(1), 2 * c * c);
     let mut d_spectral = Vec::with_capacity(weights.spectral.len());
-    let d_weights = Shared::room(&mut d_spectral);
-    (0..layer.waves()).into_par_iter().for_each_init(
-        || (Buffer::take(2 * own), Buffer::take(square)),
-        |(rows, matrix), wave| unsafe {
-            let at = wave * own;
-            let d = std::slice::from_raw_parts(d_product.at(at), own);
-            take_apart(d, rows, c);
-            transpose(&weights.spectral[wave * square..][..square], 2 * c, matrix);
-            let from = (rows.as_ptr(), 2 * c, 1, 2 * samples, 2 * c);
-            apply(
-                isa,
-                from,
-                (matrix.as_ptr(), c),
-                (d_spectrum.at(at), c),
-                c,
-                false,
-            );
-            let z = (seen.at(at) as *const f32, 1, c, c, 2 * samples);
-            let d = (rows.as_ptr(), 2 * c);
-            let grads = d_weights.at(wave * square);
-            apply(isa, z, d, (grads, 2 * c), 2 * c, false);
-        },
-    );
-    (0..samples).into_par_iter().for_each_init(
-        || dft.scratch(),
-        |scratch, s| unsafe {
-            let from = |row, column| d_spectrum.at(layer.place(row, column, s)) as *const f32;
-            dft.synthesise(&dft.columns, from, target.at(s * points * c), true, scratch);
-        },
-    );
-    // All points of all samples, all frequencies.
-    unsafe {
-        dx.set_len(x.len());
-        d_spectral.set_len(weights.spectral.len());
-    }
+    let targets = &mut d_spectral.spare_capacity_mut()[..weights.spectral.len()];
+    (targets.par_chunks_exact_mut(square))
+        .zip(weights.spectral.par_chunks_exact(square))
+        .enumerate()
+        .zip(split(
+            &mut d_seen,
+            (0..layer.waves()).map(|_| samples * 2 * c),
+        ))
+        .for_each_init(
+            || (Buffer::take(2 * own), Buffer::take(square)),
+            |(rows, turned), ((wave, (grads, r)), d_seen)| {
+                let range = wave * samples * 2 * c..(wave + 1) * samples * 2 * c;
+                take_apart(&d_made[range.clone()], rows, c);
+                transpose(r, 2 * c, turned);
+                let d = matrix(rows, [2 * samples, 2 * c], false);
+                product(isa, d, (turned, c), (d_seen, c), c, false);
+                // Any numbers will do to begin with.
+                let grads = grads.write_copy_of_slice(r);
+                let z = matrix(&kept.spectrum[range], [c, 2 * samples], true);
+                product(isa, z, (rows, 2 * c), (grads, 2 * c), 2 * c, false);
+            },
+        );
+    // SAFETY: every frequency has written all of its matrix, and there is one of each.
+    unsafe { d_spectral.set_len(weights.spectral.len()) };
+    dx.par_chunks_exact_mut(points * c)
+        .enumerate()
+        .for_each_init(
+            || dft.scratch(),
+            |scratch, (s, dx)| {
+                let from = |row, column| &d_seen[layer.place(row, column, s)..][..2 * c];
+                dft.synthesise(&dft.columns, from, dx, scratch);
+            },
+        );
     let mut d_point = vec![0.0; c * c + c];
     for grads in &point_grads {
         d_point.iter_mut().zip(grads).for_each(|(sum, g)| *sum += g);

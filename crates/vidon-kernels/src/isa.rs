@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::simd::Simd;
+
 /// An instruction set that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
@@ -35,9 +37,9 @@ impl Isa {
             #[cfg(test)]
             Isa::Wide => true,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Isa::Avx2 => crate::simd::Avx2::new().is_some(),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => is_x86_feature_detected!("avx512f"),
+            Isa::Avx512 => crate::simd::Avx512::new().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }
@@ -70,36 +72,50 @@ impl Isa {
     }
 }
 
-/// Defines a function that runs `generic::<S>` compiled for the instruction set `isa`.
+/// Defines a function that runs `generic(simd, …)` compiled for the instruction set `isa`; panics where the
+/// machine does not have it.
 macro_rules! dispatch {
-    ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident = $generic:ident($($arg:ident: $ty:ty),* $(,)?)) => {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident = $generic:ident($($arg:ident: $ty:ty),* $(,)?)) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
-        $vis unsafe fn $name(isa: crate::Isa, $($arg: $ty),*) {
+        $vis fn $name(isa: crate::Isa, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f")]
             #[allow(clippy::too_many_arguments)]
-            unsafe fn avx512($($arg: $ty),*) {
-                unsafe { $generic::<crate::simd::Avx512>($($arg),*) }
+            fn avx512(simd: crate::simd::Avx512, $($arg: $ty),*) {
+                $generic(simd, $($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(clippy::too_many_arguments)]
-            unsafe fn avx2($($arg: $ty),*) {
-                unsafe { $generic::<crate::simd::Avx2>($($arg),*) }
+            fn avx2(simd: crate::simd::Avx2, $($arg: $ty),*) {
+                $generic(simd, $($arg),*)
             }
-            unsafe {
-                match isa {
-                    #[cfg(target_arch = "x86_64")]
-                    crate::Isa::Avx512 => avx512($($arg),*),
-                    #[cfg(target_arch = "x86_64")]
-                    crate::Isa::Avx2 => avx2($($arg),*),
-                    #[cfg(test)]
-                    crate::Isa::Wide => $generic::<crate::simd::Wide>($($arg),*),
-                    _ => $generic::<crate::simd::Portable>($($arg),*),
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                crate::Isa::Avx512 => {
+                    let simd = crate::isa::found();
+                    // SAFETY: `simd` is the proof that the machine has the instructions.
+                    unsafe { avx512(simd, $($arg),*) }
                 }
+                #[cfg(target_arch = "x86_64")]
+                crate::Isa::Avx2 => {
+                    let simd = crate::isa::found();
+                    // SAFETY: `simd` is the proof that the machine has the instructions.
+                    unsafe { avx2(simd, $($arg),*) }
+                }
+                #[cfg(test)]
+                crate::Isa::Wide => $generic(crate::isa::found::<crate::simd::Wide>(), $($arg),*),
+                #[allow(unreachable_patterns)]
+                _ => $generic(crate::isa::found::<crate::simd::Portable>(), $($arg),*),
             }
         }
     };
 }
 pub(crate) use dispatch;
+
+/// The proof that the machine has the instructions.
+#[inline(always)]
+pub(crate) fn found<S: Simd>() -> S {
+    S::new().expect("an instruction set that this machine has")
+}

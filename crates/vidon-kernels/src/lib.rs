@@ -1,9 +1,18 @@
 //! Fused CPU kernels for perceptrons over rows and sets, as a Burn backend extension.
 //!
-//! A training step of a VIDON is eight small perceptrons over a hundred thousand rows. Done layer by layer it is bound by memory; here a tile of 96
-//! rows goes through a whole perceptron while it stays in the cache. There is one algorithm, written once over a vector type and compiled for
-//! AVX-512, AVX2 with FMA, and any machine; which one runs is decided when the program does (the environment variable `VIDON_ISA` forces
-//! one). The same call gives the same bits on any number of threads.
+//! A training step of a VIDON is eight small perceptrons over a hundred thousand rows. Done layer by layer it is
+//! bound by memory; here a tile of 96 rows goes through a whole perceptron while it stays in the cache. There is
+//! one algorithm, written once over a vector type and compiled for AVX-512, AVX2 with FMA, and any machine; which
+//! one runs is decided when the program does (the environment variable `VIDON_ISA` forces one).
+//!
+//! The same call gives the same bits on any number of threads, and what a row, a set or a sample gives on the way
+//! forward does not depend on what else is in its batch.
+
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc
+)]
 
 mod activation;
 mod arena;
@@ -21,6 +30,7 @@ mod pool;
 mod product;
 mod rows;
 pub mod scalar;
+mod sets;
 mod simd;
 
 pub use activation::Activation;
@@ -28,7 +38,7 @@ pub use arena::release_memory;
 pub use fourier::FourierLayer;
 pub use isa::Isa;
 pub use mlp::Shape;
-pub use ops::{contract, fourier_layer, fused, memory_limit, mlp, pool, set_memory_limit};
+pub use ops::{contract, fourier_layer, fused, memory_limit, mlp, pool, product, set_memory_limit};
 pub use optimiser::{AdamStep, adam, blend, sum_of_squares};
 pub use peak::fma_peak;
 pub use pool::Heads;

@@ -15,18 +15,21 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use crate::activation::Activation;
-use crate::contract::{contract_backward, contract_forward};
+use crate::contract::{check, contract_backward, contract_forward};
 use crate::fourier::{FourierLayer, Weights, fourier_backward, fourier_forward};
 use crate::isa::Isa;
 use crate::memory::available_memory;
 use crate::mlp::Shape;
-use crate::pool::{Heads, Kept, pool_backward, pool_forward};
-use crate::rows::{MlpKept, mlp_backward, mlp_forward};
+use crate::pool::{Heads, Kept, pool_backward, pool_forward, pool_kept_floats};
+use crate::rows::{MlpKept, mlp_backward, mlp_forward, mlp_kept_floats};
+use crate::sets::check_offsets;
 
-/// Bytes that activations kept for the way back may take; 0 until it is known.
+/// Bytes that activations kept for the way back may take, of all operations together; 0 until it is known.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that they take now.
+static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Activations of an operation that would take more are worked out again on the way back.
+/// Activations that would take more, with what others keep already, are worked out again on the way back.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
@@ -43,9 +46,24 @@ pub fn memory_limit() -> usize {
     }
 }
 
-/// Whether to keep so many floats.
-fn keep(floats: usize) -> bool {
-    4 * floats <= memory_limit()
+/// Room for activations under the limit, given back when dropped.
+#[derive(Debug)]
+struct Room(usize);
+
+impl Room {
+    /// For so many floats, if there is.
+    fn take(floats: usize) -> Option<Self> {
+        let (bytes, limit) = (4 * floats, memory_limit());
+        let more = |used: usize| Some(used + bytes).filter(|&all| all <= limit);
+        let taken = USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.ok().map(|_| Self(bytes))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        USED.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 /// Whether the operations can be used on tensors like this one.
@@ -55,9 +73,23 @@ pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
     cpu && tensor.dtype() == DType::F32
 }
 
+/// `A B`. A number of it is the sum of its products in their order: it depends on its row and its column alone.
+pub fn product(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
+    let [terms, columns] = b.dims();
+    let shape = Arc::new(Shape {
+        widths: vec![terms, columns],
+        hidden: Activation::Identity,
+        last: Activation::Identity,
+    });
+    let none = Tensor::zeros([columns], (&b.device(), b.dtype()));
+    let weights = b.transpose().reshape([terms * columns]);
+    mlp(&shape, a, Tensor::cat(vec![weights, none], 0))
+}
+
 /// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last layer has no activation.
 pub fn mlp(shape: &Arc<Shape>, rows: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
     assert_eq!(shape.last, Activation::Identity, "of the last layer");
+    shape.check(rows.dims()[1], weights.dims()[0]);
     let call = MlpCall {
         shape: shape.clone(),
     };
@@ -72,6 +104,9 @@ pub fn pool(
     psi: Tensor<2>,
     weights: Tensor<1>,
 ) -> Tensor<2> {
+    let [rows, inputs] = psi.dims();
+    heads.check(inputs, weights.dims()[0]);
+    check_offsets(offsets, rows);
     let call = PoolCall {
         heads: heads.clone(),
         offsets: offsets.clone(),
@@ -87,6 +122,7 @@ pub fn contract(
     beta: Tensor<2>,
     tau: Tensor<2>,
 ) -> Tensor<2> {
+    check(offsets, outputs, beta.dims(), tau.dims());
     let call = ContractCall {
         offsets: offsets.clone(),
         outputs,
@@ -230,7 +266,8 @@ impl Backward<Flex, 4> for FourierBackward {
         let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
         let (x, w) = (numbers(&x), fourier_weights(&spectral, &point, &bias));
         let isa = Isa::current();
-        let kept = take(&kept).unwrap_or_else(|| fourier_forward(isa, &layer, x, w).1);
+        let again = || (fourier_forward(isa, &layer, x, w).1, None);
+        let (kept, _room) = take(&kept).unwrap_or_else(again);
         let [d_spectral, mut d_point, d_x] =
             fourier_backward(isa, &layer, x, w, kept, numbers(&out), numbers(&d_out));
         let d_bias = d_point.split_off(layer.channels * layer.channels);
@@ -247,14 +284,14 @@ impl Backward<Flex, 4> for FourierBackward {
     }
 }
 
-/// What goes from the way forward to the way back; taken out once.
-type Handed<T> = Arc<Mutex<Option<T>>>;
+/// What goes from the way forward to the way back, and the room that it takes; taken out once.
+type Handed<T> = Arc<Mutex<Option<(T, Option<Room>)>>>;
 
-fn hand<T>(value: T) -> Handed<T> {
-    Arc::new(Mutex::new(Some(value)))
+fn hand<T>(value: T, room: Option<Room>) -> Handed<T> {
+    Arc::new(Mutex::new(Some((value, room))))
 }
 
-fn take<T>(handed: &Handed<T>) -> Option<T> {
+fn take<T>(handed: &Handed<T>) -> Option<(T, Option<Room>)> {
     handed.lock().expect("no thread failed with it").take()
 }
 
@@ -268,8 +305,12 @@ impl Backward<Flex, 2> for MlpBackward {
         let (call, x, w, kept) = ops.state;
         let d_out = contiguous(&grads.consume::<Flex>(&ops.node));
         let [rows, weights] = ops.parents;
-        let kept = take(&kept).unwrap_or_else(|| {
-            mlp_forward(Isa::current(), &call.shape, numbers(&x), numbers(&w), false).1
+        let (kept, _room) = take(&kept).unwrap_or_else(|| {
+            let (x, w) = (numbers(&x), numbers(&w));
+            (
+                mlp_forward(Isa::current(), &call.shape, x, w, false).1,
+                None,
+            )
         });
         let (d_weights, d_rows) = mlp_backward(
             Isa::current(),
@@ -301,7 +342,8 @@ impl Backward<Flex, 2> for PoolBackward {
         let (heads, offsets) = (&call.heads, &call.offsets);
         let (x, w) = (numbers(&x), numbers(&w));
         let isa = Isa::current();
-        let kept = take(&kept).unwrap_or_else(|| pool_forward(isa, heads, x, offsets, w, false).1);
+        let again = || (pool_forward(isa, heads, x, offsets, w, false).1, None);
+        let (kept, _room) = take(&kept).unwrap_or_else(again);
         let (d_weights, d_psi) = pool_backward(isa, heads, x, offsets, kept, numbers(&d_out));
         let [psi, weights] = ops.parents;
         if let Some(node) = psi {
@@ -358,13 +400,11 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         );
         match MlpBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let (shape, count) = (&call.shape, numbers(&x).len() / call.shape.inputs());
-                let hidden: usize = shape.widths[1..].iter().sum();
-                let copies = 1 + usize::from(shape.hidden.keeps_input());
-                let kept = keep(copies * count * hidden);
-                let (out, kept) =
-                    mlp_forward(Isa::current(), shape, numbers(&x), numbers(&w), kept);
-                prep.finish((call, x, w, hand(kept)), raw(out, count))
+                let (shape, isa) = (&call.shape, Isa::current());
+                let count = numbers(&x).len() / shape.inputs();
+                let room = Room::take(mlp_kept_floats(isa, shape, count));
+                let (out, kept) = mlp_forward(isa, shape, numbers(&x), numbers(&w), room.is_some());
+                prep.finish((call, x, w, hand(kept, room)), raw(out, count))
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::fused_mlp(x, w, call)),
         }
@@ -379,20 +419,12 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         let (x, w) = (contiguous(psi.primitive()), contiguous(weights.primitive()));
         match PoolBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let (heads, offsets) = (&call.heads, &call.offsets);
-                let rows = offsets[offsets.len() - 1];
-                let hidden: usize = heads.hidden.iter().sum();
-                let kept = keep(2 * heads.count * rows * hidden);
-                let (out, kept) = pool_forward(
-                    Isa::current(),
-                    heads,
-                    numbers(&x),
-                    offsets,
-                    numbers(&w),
-                    kept,
-                );
+                let (heads, offsets, isa) = (&call.heads, &call.offsets, Isa::current());
+                let room = Room::take(pool_kept_floats(isa, heads, offsets));
+                let (psi, weights) = (numbers(&x), numbers(&w));
+                let (out, kept) = pool_forward(isa, heads, psi, offsets, weights, room.is_some());
                 let sets = offsets.len() - 1;
-                prep.finish((call, x, w, hand(kept)), raw(out, sets))
+                prep.finish((call, x, w, hand(kept, room)), raw(out, sets))
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::fused_pool(x, w, call)),
         }
@@ -439,7 +471,8 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             .stateful()
         {
             OpsKind::Tracked(prep) => {
-                let kept = keep(kept.numbers()).then_some(kept);
+                let room = Room::take(kept.numbers());
+                let kept = room.map(|room| (kept, Some(room)));
                 let handed = Arc::new(Mutex::new(kept));
                 prep.finish((layer, parts, out.clone(), handed), out)
             }

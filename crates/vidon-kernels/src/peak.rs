@@ -12,25 +12,24 @@ const CHAINS: usize = 12;
 const STEPS: usize = 2_000_000;
 
 #[inline(always)]
-unsafe fn run_generic<S: Simd>(steps: usize, seed: f32, out: &mut f32) {
-    unsafe {
-        let mut sums = [S::splat(seed); CHAINS];
-        let (a, b) = (S::splat(0.999), S::splat(1e-3));
-        for _ in 0..steps {
-            for sum in &mut sums {
-                *sum = S::fma(*sum, a, b);
-            }
-        }
-        let mut numbers = [0.0; 16];
-        for sum in sums {
-            S::store(numbers.as_mut_ptr(), sum);
-            *out += numbers[0];
+fn run_generic<S: Simd>(s: S, steps: usize, seed: f32, out: &mut f32) {
+    let mut sums = [s.splat(seed); CHAINS];
+    let (a, b) = (s.splat(0.999), s.splat(1e-3));
+    for _ in 0..steps {
+        for sum in &mut sums {
+            *sum = s.fma(*sum, a, b);
         }
     }
+    let mut numbers = [0.0; 16];
+    for sum in sums {
+        s.store(&mut numbers, sum);
+        *out += numbers[0];
+    }
 }
-dispatch!(unsafe fn run = run_generic(steps: usize, seed: f32, out: &mut f32));
+dispatch!(fn run = run_generic(steps: usize, seed: f32, out: &mut f32));
 
-/// Floating-point operations a second of all threads together (a fused multiply-add is two), the best of `tries`.
+/// Floating-point operations a second of all threads together (a fused multiply-add is two), the best of
+/// `tries`. Panics where the machine does not have the instruction set.
 pub fn fma_peak(isa: Isa, tries: usize) -> f64 {
     let lanes = match isa {
         Isa::Avx512 => 16,
@@ -45,7 +44,7 @@ pub fn fma_peak(isa: Isa, tries: usize) -> f64 {
             .with_max_len(1)
             .map(|i| {
                 let mut sum = 0.0;
-                unsafe { run(isa, STEPS, i as f32, &mut sum) };
+                run(isa, STEPS, i as f32, &mut sum);
                 sum
             })
             .collect();

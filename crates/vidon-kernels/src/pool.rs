@@ -1,20 +1,22 @@
-//! The set branch: for every head two perceptrons on the rows ψ_j of each set, ω̃ (one output) and ν̃ (its last hidden layer), and
+//! The set branch: for every head two perceptrons on the rows ψ_j of each set, ω̃ (one output) and ν̃ (its last
+//! hidden layer), and
 //!
 //!   ω_j = softmax over the set of ω̃(ψ_j)·scale,   out = Σ_j ω_j ν̃(ψ_j).
 //!
-//! Because Σω = 1, the value perceptron's linear output layer is applied to the result, once a set instead of once a row. Backward, with g the
-//! gradient of `out`:   dν̃_j = ω_j g,   dω̃_j = scale·ω_j (g·ν̃_j - g·out).
-
-use std::ops::Range;
+//! Because Σω = 1, the value perceptron's linear output layer is applied to the result, once a set instead of
+//! once a row. Backward, with g the gradient of `out`:   dν̃_j = ω_j g,   dω̃_j = scale·ω_j (g·ν̃_j - g·out).
+//!
+//! What a set gives depends on no other set of the batch, to the last bit ([`Cut`]).
 
 use rayon::prelude::*;
 
 use crate::activation::Activation;
-use crate::arena::{Buffer, Shared};
-use crate::chunks::{add_up, chunks, rows_of};
+use crate::arena::Buffer;
+use crate::chunks::{add_up, split, split_some};
 use crate::isa::{Isa, dispatch};
-use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride};
-use crate::rows::{SLACK, load_tile, put_away};
+use crate::mlp::{Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked};
+use crate::rows::{load_tile, put_away, store_tile};
+use crate::sets::{Chunk, Cut};
 use crate::simd::Simd;
 
 /// The heads of a branch. Weights of all: head by head, ω̃ then ν̃.
@@ -55,13 +57,26 @@ impl Heads {
     pub fn numbers(&self) -> usize {
         self.count * (self.weight_shape().numbers() + self.value_shape().numbers())
     }
+
+    /// Panics where rows of so many numbers and so many weights do not fit.
+    pub(crate) fn check(&self, inputs: usize, weights: usize) {
+        assert!(
+            self.count > 0
+                && self.inputs > 0
+                && !self.hidden.is_empty()
+                && !self.hidden.contains(&0),
+            "heads have inputs and a hidden layer: {self:?}"
+        );
+        assert_eq!(inputs, self.inputs, "inputs of the heads");
+        assert_eq!(weights, self.numbers(), "weights of the heads");
+    }
 }
 
 /// What the way back needs.
 pub(crate) struct Kept {
-    /// ω, head by head.
+    /// ω of every row and head.
     shares: Buffer,
-    /// Activations, chunk after chunk of (tile, head).
+    /// Activations of every tile and head.
     acts: Option<Buffer>,
     packed: Buffer,
     out: Vec<f32>,
@@ -75,51 +90,44 @@ impl std::fmt::Debug for Kept {
 
 /// Everything that both ways share.
 struct Branch<'a> {
+    isa: Isa,
     heads: &'a Heads,
-    offsets: &'a [usize],
-    rows: usize,
+    psi: &'a [f32],
     weight: Plan,
     value: Plan,
-    /// Packed weights, head by head.
-    packed: Buffer,
-}
-
-/// The weights of all heads in panels.
-fn pack(isa: Isa, heads: &Heads, weights: &[f32]) -> Buffer {
-    let weight = Plan::new(&heads.weight_shape(), isa);
-    let value = Plan::new(&heads.value_shape(), isa);
-    let mut packed = Buffer::take(heads.count * (weight.packed + value.packed));
-    packed
-        .par_chunks_mut(weight.packed + value.packed)
-        .zip(weights.par_chunks(weight.flat + value.flat))
-        .for_each(|(to, from)| {
-            let (to_weight, to_value) = to.split_at_mut(weight.packed);
-            weight.pack_into(&from[..weight.flat], to_weight);
-            value.pack_into(&from[weight.flat..], to_value);
-        });
-    packed
+    cut: Cut,
 }
 
 impl<'a> Branch<'a> {
-    fn new(isa: Isa, heads: &'a Heads, offsets: &'a [usize], packed: Buffer) -> Self {
-        let weight = Plan::new(&heads.weight_shape(), isa);
-        let value = Plan::new(&heads.value_shape(), isa);
+    fn new(isa: Isa, heads: &'a Heads, psi: &'a [f32], offsets: &[usize]) -> Self {
         Self {
+            isa,
             heads,
-            offsets,
-            rows: offsets[offsets.len() - 1],
-            weight,
-            value,
-            packed,
+            psi,
+            weight: Plan::new(&heads.weight_shape(), isa),
+            value: Plan::new(&heads.value_shape(), isa),
+            cut: Cut::new(offsets),
         }
     }
 
-    fn weight_packed(&self, head: usize) -> *const f32 {
-        self.packed[head * (self.weight.packed + self.value.packed)..].as_ptr()
+    /// The weights of all heads in panels: head by head, ω̃ then ν̃.
+    fn pack(&self, weights: &[f32]) -> Buffer {
+        let (weight, value) = (&self.weight, &self.value);
+        let mut packed = Buffer::take(self.heads.count * (weight.packed + value.packed));
+        packed
+            .par_chunks_mut(weight.packed + value.packed)
+            .zip(weights.par_chunks(weight.flat + value.flat))
+            .for_each(|(to, from)| {
+                let (to_weight, to_value) = to.split_at_mut(weight.packed);
+                weight.pack_into(&from[..weight.flat], to_weight);
+                value.pack_into(&from[weight.flat..], to_value);
+            });
+        packed
     }
 
-    fn value_packed(&self, head: usize) -> *const f32 {
-        self.packed[head * (self.weight.packed + self.value.packed) + self.weight.packed..].as_ptr()
+    /// The packed weights of ω̃ and of ν̃ of a head.
+    fn packed<'p>(&self, packed: &'p [f32], head: usize) -> (&'p [f32], &'p [f32]) {
+        packed[head * (self.weight.packed + self.value.packed)..].split_at(self.weight.packed)
     }
 
     /// Floats of the activations of one head on one tile: those of ω̃, of ν̃, and the output of ν̃.
@@ -131,169 +139,193 @@ impl<'a> Branch<'a> {
         TILE * stride(self.heads.outputs())
     }
 
-    /// ψ of a chunk in padded tiles.
-    fn load_chunk(&self, psi: &[f32], chunk: Range<usize>) -> Buffer {
-        let width = self.heads.inputs;
-        let tile = TILE * stride(width);
-        let mut tiles = Buffer::take(chunk.len() * tile + SLACK);
-        for (i, t) in chunk.enumerate() {
-            let rows = rows_of(t, self.rows, TILE);
-            load_tile(
-                &psi[rows.start * width..rows.end * width],
-                width,
-                &mut tiles[i * tile..],
-            );
+    fn psi_tile(&self) -> usize {
+        TILE * stride(self.heads.inputs)
+    }
+
+    /// Floats of the activations of a tile.
+    fn per_tile(&self) -> usize {
+        self.heads.count * self.tile_acts()
+    }
+
+    /// Floats of all activations.
+    fn all_acts(&self) -> usize {
+        self.cut.tiles() * self.per_tile() + SLACK
+    }
+
+    /// ψ of a chunk in padded tiles, with room behind each for the way back.
+    fn load_chunk(&self, chunk: &Chunk) -> Buffer {
+        let (width, tile) = (self.heads.inputs, self.psi_tile());
+        let psi = &self.psi[chunk.rows.start * width..];
+        let mut tiles = Buffer::take(chunk.tiles() * tile + SLACK);
+        for (i, to) in tiles.chunks_exact_mut(tile).enumerate() {
+            let rows = chunk.tile(i);
+            load_tile(&psi[rows.start * width..rows.end * width], width, to);
         }
         tiles
     }
-
-    /// The parts of a tile that belong to one set: the set, and rows of the tile.
-    fn runs(&self, tile: usize) -> Vec<(usize, Range<usize>)> {
-        let rows = rows_of(tile, self.rows, TILE);
-        let mut set = self.offsets.partition_point(|&o| o <= rows.start) - 1;
-        let mut runs = Vec::new();
-        let mut at = rows.start;
-        while at < rows.end {
-            let end = self.offsets[set + 1].min(rows.end);
-            if end > at {
-                runs.push((set, at - rows.start..end - rows.start));
-            }
-            at = end;
-            set += 1;
-        }
-        runs
-    }
 }
 
-/// `[rows, inputs]` and offsets to `[sets, heads·outputs]`. Every set has at least one row.
+/// Floats of activations that [`pool_forward`] keeps where it is asked to.
+pub(crate) fn pool_kept_floats(isa: Isa, heads: &Heads, offsets: &[usize]) -> usize {
+    Branch::new(isa, heads, &[], offsets).all_acts()
+}
+
+/// `[rows, inputs]` and offsets to `[sets, heads·outputs]`. A set without rows gives zeros.
 pub(crate) fn pool_forward(
     isa: Isa,
     heads: &Heads,
     psi: &[f32],
     offsets: &[usize],
     weights: &[f32],
-    keep_acts: bool,
+    keep: bool,
 ) -> (Vec<f32>, Kept) {
-    let branch = Branch::new(isa, heads, offsets, pack(isa, heads, weights));
-    let (rows, sets, outputs) = (branch.rows, offsets.len() - 1, heads.outputs());
-    let per_tile = heads.count * branch.tile_acts();
-    let mut acts = keep_acts.then(|| Buffer::take(rows.div_ceil(TILE) * per_tile + SLACK));
-    let all = acts.as_mut().map(|a| Shared::new(a));
-    let mut shares = Buffer::take(heads.count * rows + SLACK);
-    let logits = Shared::new(&mut shares);
-    let psi_tile = TILE * stride(heads.inputs);
-    let parts = chunks(rows, TILE);
-    // Activations of (tile, head) from `start` on, to where they are kept.
-    let keep = |from: *const f32, t: usize, head: usize, start: usize, count: usize| unsafe {
-        if let Some(all) = all {
-            let to = all.at(t * per_tile + head * branch.tile_acts() + start);
-            put_away(isa, to, from, count);
-        }
-    };
-    parts.par_iter().for_each(|chunk| {
-        let mut tiles = branch.load_chunk(psi, chunk.clone());
-        let mut own = Buffer::take(branch.weight.kept + SLACK);
-        let mut result = Buffer::take(TILE * stride(1) + SLACK);
-        for head in 0..heads.count {
-            for (i, t) in chunk.clone().enumerate() {
-                unsafe {
-                    let x = tiles.ptr().add(i * psi_tile);
-                    forward_tile(
-                        isa,
-                        &branch.weight,
-                        branch.weight_packed(head),
-                        x,
-                        own.ptr(),
-                        result.ptr(),
-                        TILE,
-                    );
-                    keep(own.ptr(), t, head, 0, branch.weight.kept);
-                    for (r, row) in rows_of(t, rows, TILE).enumerate() {
-                        *logits.at(head * rows + row) = result[r * stride(1)] * heads.scale;
-                    }
-                }
+    let branch = Branch::new(isa, heads, psi, offsets);
+    let packed = branch.pack(weights);
+    let mut acts = keep.then(|| Buffer::take(branch.all_acts()));
+    let mut shares = Buffer::take(heads.count * offsets[offsets.len() - 1]);
+    logits(&branch, &packed, &mut shares, acts.as_deref_mut());
+    let sets = offsets.windows(2).map(|w| (w[1] - w[0]) * heads.count);
+    split(&mut shares, sets)
+        .into_par_iter()
+        .for_each(|set| softmax(set, heads.count));
+    let sums = segment_sums(&branch, &packed, &shares, acts.as_deref_mut());
+    // Segment after segment, so that a set's sum does not depend on the chunks.
+    let width = heads.count * heads.outputs();
+    let mut out = vec![0.0; (offsets.len() - 1) * width];
+    let work = out
+        .par_chunks_mut(width)
+        .zip(branch.cut.first_segments.par_windows(2));
+    work.for_each(|(out, segments)| {
+        for sum in sums[segments[0] * width..segments[1] * width].chunks_exact(width) {
+            for (o, s) in out.iter_mut().zip(sum) {
+                *o += s;
             }
         }
     });
-    shares[..heads.count * rows]
-        .par_chunks_mut(rows)
-        .for_each(|head| {
-            for w in offsets.windows(2) {
-                softmax(&mut head[w[0]..w[1]]);
-            }
-        });
-    // Sums of each chunk over its part of each set.
-    let sums: Vec<(usize, Buffer)> = parts
-        .par_iter()
-        .map(|chunk| {
-            let mut tiles = branch.load_chunk(psi, chunk.clone());
-            let count = branch.value.kept + branch.value_tile();
-            let mut own = Buffer::take(count + SLACK);
-            let first = branch.runs(chunk.start).first().map_or(0, |r| r.0);
-            let last = branch.runs(chunk.end - 1).last().map_or(0, |r| r.0);
-            let mut sums = Buffer::zeroed((last + 1 - first) * heads.count * outputs);
-            for head in 0..heads.count {
-                for (i, t) in chunk.clone().enumerate() {
-                    unsafe {
-                        let kept = own.ptr();
-                        let out = kept.add(branch.value.kept);
-                        let x = tiles.ptr().add(i * psi_tile);
-                        forward_tile(
-                            isa,
-                            &branch.value,
-                            branch.value_packed(head),
-                            x,
-                            kept,
-                            out,
-                            TILE,
-                        );
-                        for (set, run) in branch.runs(t) {
-                            let sum = &mut sums[((set - first) * heads.count + head) * outputs..]
-                                [..outputs];
-                            for r in run {
-                                let share = shares[head * rows + t * TILE + r];
-                                let row = std::slice::from_raw_parts(
-                                    out.add(r * stride(outputs)),
-                                    outputs,
-                                );
-                                for (s, v) in sum.iter_mut().zip(row) {
-                                    *s += share * v;
-                                }
-                            }
-                        }
-                        keep(kept, t, head, branch.weight.kept, count);
-                    }
-                }
-            }
-            (first, sums)
-        })
-        .collect();
-    let mut out = vec![0.0; sets * heads.count * outputs];
-    for (first, sums) in &sums {
-        for (o, s) in out[first * heads.count * outputs..]
-            .iter_mut()
-            .zip(sums.iter())
-        {
-            *o += s;
-        }
-    }
     let kept = Kept {
         shares,
         acts,
-        packed: branch.packed,
+        packed,
         out: out.clone(),
     };
     (out, kept)
 }
 
-fn softmax(values: &mut [f32]) {
-    let most = values.iter().copied().fold(f32::MIN, f32::max);
-    let mut sum = 0.0;
-    for v in values.iter_mut() {
-        *v = (*v - most).exp();
-        sum += *v;
+/// ω̃·scale of every row and head, and the activations of ω̃ to where they are kept.
+fn logits(branch: &Branch, packed: &[f32], logits: &mut [f32], acts: Option<&mut [f32]>) {
+    let Branch {
+        isa, heads, cut, ..
+    } = branch;
+    let (plan, count) = (&branch.weight, heads.count);
+    let targets = split(logits, cut.chunks.iter().map(|c| c.rows.len() * count));
+    let kept = split_some(
+        acts,
+        cut.chunks.iter().map(|c| c.tiles() * branch.per_tile()),
+    );
+    let work = cut.chunks.par_iter().zip(targets).zip(kept);
+    work.for_each(|((chunk, logits), mut all)| {
+        let tiles = branch.load_chunk(chunk);
+        let mut own = Buffer::take(plan.kept);
+        let mut result = Buffer::take(TILE * stride(1));
+        for head in 0..count {
+            let weights = branch.packed(packed, head).0;
+            for (i, x) in tiles.chunks_exact(branch.psi_tile()).enumerate() {
+                let rows = chunk.tile(i);
+                let work = worked(rows.len());
+                forward_tile(*isa, plan, weights, x, &mut own, &mut result, work);
+                if let Some(all) = &mut all {
+                    let at = i * branch.per_tile() + head * branch.tile_acts();
+                    put_away(*isa, &mut all[at..][..plan.kept], &own);
+                }
+                for (r, row) in rows.enumerate() {
+                    logits[row * count + head] = result[r * stride(1)] * heads.scale;
+                }
+            }
+        }
+    });
+}
+
+/// Softmax over the rows of a set, for every head.
+fn softmax(rows: &mut [f32], heads: usize) {
+    let mut most = vec![f32::MIN; heads];
+    for row in rows.chunks_exact(heads) {
+        for (most, v) in most.iter_mut().zip(row) {
+            *most = most.max(*v);
+        }
     }
-    values.iter_mut().for_each(|v| *v /= sum);
+    rows.par_chunks_mut(heads * TILE).for_each(|rows| {
+        for row in rows.chunks_exact_mut(heads) {
+            for (v, most) in row.iter_mut().zip(&most) {
+                *v = (*v - most).exp();
+            }
+        }
+    });
+    let mut sums = vec![0.0; heads];
+    for row in rows.chunks_exact(heads) {
+        for (sum, v) in sums.iter_mut().zip(row) {
+            *sum += v;
+        }
+    }
+    for row in rows.chunks_exact_mut(heads) {
+        for (v, sum) in row.iter_mut().zip(&sums) {
+            *v /= sum;
+        }
+    }
+}
+
+/// Σ ω_j ν̃(ψ_j) over the rows of every segment `[segments, heads, outputs]`, and the activations of ν̃ to where
+/// they are kept.
+fn segment_sums(
+    branch: &Branch,
+    packed: &[f32],
+    shares: &[f32],
+    acts: Option<&mut [f32]>,
+) -> Buffer {
+    let Branch {
+        isa, heads, cut, ..
+    } = branch;
+    let (plan, count, outputs) = (&branch.value, heads.count, heads.outputs());
+    let mut sums = Buffer::zeroed(cut.segments() * count * outputs);
+    let targets = split(
+        &mut sums,
+        cut.chunks
+            .iter()
+            .map(|c| c.segments.len() * count * outputs),
+    );
+    let kept = split_some(
+        acts,
+        cut.chunks.iter().map(|c| c.tiles() * branch.per_tile()),
+    );
+    let work = cut.chunks.par_iter().zip(targets).zip(kept);
+    work.for_each(|((chunk, sums), mut all)| {
+        let tiles = branch.load_chunk(chunk);
+        let shares = &shares[chunk.rows.start * count..];
+        let mut own = Buffer::take(plan.kept + branch.value_tile());
+        for head in 0..count {
+            let weights = branch.packed(packed, head).1;
+            for (i, x) in tiles.chunks_exact(branch.psi_tile()).enumerate() {
+                let rows = chunk.tile(i);
+                let (kept, out) = own.split_at_mut(plan.kept);
+                forward_tile(*isa, plan, weights, x, kept, out, worked(rows.len()));
+                for (segment, run) in cut.runs(chunk, rows.clone()) {
+                    let sum = &mut sums[(segment * count + head) * outputs..][..outputs];
+                    for row in run {
+                        let share = shares[row * count + head];
+                        let values = &out[(row - rows.start) * stride(outputs)..][..outputs];
+                        for (s, v) in sum.iter_mut().zip(values) {
+                            *s += share * v;
+                        }
+                    }
+                }
+                if let Some(all) = &mut all {
+                    let at = i * branch.per_tile() + head * branch.tile_acts() + branch.weight.kept;
+                    put_away(*isa, &mut all[at..][..own.len()], &own);
+                }
+            }
+        }
+    });
+    sums
 }
 
 /// The gradients of the weights and of ψ.
@@ -305,186 +337,221 @@ pub(crate) fn pool_backward(
     kept: Kept,
     d_out: &[f32],
 ) -> (Vec<f32>, Vec<f32>) {
-    let Kept {
-        shares,
-        mut acts,
-        packed,
-        out,
-    } = kept;
-    let branch = Branch::new(isa, heads, offsets, packed);
-    let (rows, outputs, width) = (branch.rows, heads.outputs(), heads.inputs);
-    let per_tile = heads.count * branch.tile_acts();
-    let all = acts.as_mut().map(|a| Shared::new(a));
+    let (outputs, width) = (heads.outputs(), heads.inputs);
+    assert_eq!(d_out.len(), kept.out.len(), "gradients of the output");
+    let branch = Branch::new(isa, heads, psi, offsets);
     // g·out for every set and head.
     let along: Vec<f32> = d_out
         .chunks_exact(outputs)
-        .zip(out.chunks_exact(outputs))
+        .zip(kept.out.chunks_exact(outputs))
         .map(|(g, o)| g.iter().zip(o).map(|(g, o)| g * o).sum())
         .collect();
     let mut d_psi = vec![0.0; psi.len()];
-    let d_psi_target = Shared::new(&mut d_psi);
-    let psi_tile = TILE * stride(width);
-    let head_grads = branch.weight.grads + branch.value.grads;
-    let mut grads: Vec<Buffer> = chunks(rows, TILE)
-        .into_par_iter()
-        .map(|chunk| {
-            let mut grads = Buffer::zeroed(heads.count * head_grads + SLACK);
-            let mut tiles = branch.load_chunk(psi, chunk.clone());
-            let mut d_tiles = Buffer::zeroed(chunk.len() * psi_tile + SLACK);
-            let mut own = Buffer::take(if all.is_some() { 0 } else { branch.tile_acts() } + SLACK);
-            let mut dx = Buffer::take(psi_tile + SLACK);
-            let mut d_value = Buffer::take(branch.value_tile() + SLACK);
-            let mut d_logit = Buffer::take(chunk.len() * TILE);
-            let mut d_weight = Buffer::zeroed(TILE * stride(1) + SLACK);
-            let scratch = branch.weight.scratch().max(branch.value.scratch());
-            let mut scratch = Buffer::take(scratch + SLACK);
-            let mut unused = Buffer::take(TILE * stride(1) + SLACK);
+    let chunks = &branch.cut.chunks;
+    let targets = split(&mut d_psi, chunks.iter().map(|c| c.rows.len() * width));
+    let mut grads: Vec<Buffer> = chunks
+        .par_iter()
+        .zip(targets)
+        .map(|(chunk, d_psi)| {
+            let mut back = ChunkBack::new(&branch, &kept, chunk, d_out, &along);
             for head in 0..heads.count {
-                let weight_grads = unsafe { grads.ptr().add(head * head_grads) };
-                let value_grads = unsafe { weight_grads.add(branch.weight.grads) };
-                for (i, t) in chunk.clone().enumerate() {
-                    unsafe {
-                        let x = tiles.ptr().add(i * psi_tile);
-                        let (acts, value);
-                        match all {
-                            Some(all) => {
-                                acts = all.at(t * per_tile
-                                    + head * branch.tile_acts()
-                                    + branch.weight.kept);
-                                value = acts.add(branch.value.kept);
-                            }
-                            None => {
-                                acts = own.ptr();
-                                value = acts.add(branch.value.kept);
-                                forward_tile(
-                                    isa,
-                                    &branch.value,
-                                    branch.value_packed(head),
-                                    x,
-                                    acts,
-                                    value,
-                                    TILE,
-                                );
-                            }
-                        }
-                        let logits = &mut d_logit[i * TILE..(i + 1) * TILE];
-                        logits.fill(0.0);
-                        d_value[..branch.value_tile()].fill(0.0);
-                        for (set, run) in branch.runs(t) {
-                            let place = set * heads.count + head;
-                            let g = &d_out[place * outputs..][..outputs];
-                            for r in run {
-                                let share = shares[head * rows + t * TILE + r];
-                                let row = std::slice::from_raw_parts(
-                                    value.add(r * stride(outputs)),
-                                    outputs,
-                                );
-                                let seen = dot(g, row);
-                                logits[r] = heads.scale * share * (seen - along[place]);
-                                let to = &mut d_value[r * stride(outputs)..][..outputs];
-                                for (d, g) in to.iter_mut().zip(g) {
-                                    *d = share * g;
-                                }
-                            }
-                        }
-                        let next = match all {
-                            Some(_) if t + 1 < chunk.end => value.add(per_tile).cast_const(),
-                            _ => std::ptr::null(),
-                        };
-                        // GELU's slope is worked out from its input.
-                        let seen = match heads.activation.keeps_input() {
-                            true => branch.value.last_input(acts),
-                            false => value,
-                        };
-                        backward_tile(
-                            isa,
-                            &branch.value,
-                            branch.value_packed(head),
-                            x,
-                            acts,
-                            seen,
-                            d_value.ptr(),
-                            scratch.ptr(),
-                            value_grads,
-                            dx.ptr(),
-                            next,
-                            TILE,
-                        );
-                        add(isa, d_tiles.ptr().add(i * psi_tile), dx.ptr(), psi_tile);
-                    }
-                }
-                for (i, t) in chunk.clone().enumerate() {
-                    unsafe {
-                        let x = tiles.ptr().add(i * psi_tile);
-                        let acts = match all {
-                            Some(all) => all.at(t * per_tile + head * branch.tile_acts()),
-                            None => {
-                                let acts = own.ptr();
-                                forward_tile(
-                                    isa,
-                                    &branch.weight,
-                                    branch.weight_packed(head),
-                                    x,
-                                    acts,
-                                    unused.ptr(),
-                                    TILE,
-                                );
-                                acts
-                            }
-                        };
-                        let next = match all {
-                            Some(_) if t + 1 < chunk.end => {
-                                let top = branch.weight.top_kept();
-                                acts.add(per_tile + top).cast_const()
-                            }
-                            _ => std::ptr::null(),
-                        };
-                        for r in 0..TILE {
-                            d_weight[r * stride(1)] = d_logit[i * TILE + r];
-                        }
-                        backward_tile(
-                            isa,
-                            &branch.weight,
-                            branch.weight_packed(head),
-                            x,
-                            acts,
-                            std::ptr::null(),
-                            d_weight.ptr(),
-                            scratch.ptr(),
-                            weight_grads,
-                            dx.ptr(),
-                            next,
-                            TILE,
-                        );
-                        add(isa, d_tiles.ptr().add(i * psi_tile), dx.ptr(), psi_tile);
-                    }
-                }
+                back.values(head);
+                back.weights(head);
             }
-            for (i, t) in chunk.enumerate() {
-                for (r, row) in rows_of(t, rows, TILE).enumerate() {
-                    unsafe {
-                        let from = d_tiles.ptr().add(i * psi_tile + r * stride(width));
-                        d_psi_target
-                            .at(row * width)
-                            .copy_from_nonoverlapping(from, width);
-                    }
-                }
+            let tiles = back.d_tiles.chunks_exact(branch.psi_tile());
+            for (to, tile) in d_psi.chunks_mut(TILE * width).zip(tiles) {
+                store_tile(tile, width, to);
             }
-            grads
+            back.grads
         })
         .collect();
+    let head_grads = branch.weight.grads + branch.value.grads;
+    if grads.is_empty() {
+        grads.push(Buffer::zeroed(heads.count * head_grads));
+    }
     add_up(&mut grads);
     let mut flat = vec![0.0; heads.numbers()];
     flat.par_chunks_mut(branch.weight.flat + branch.value.flat)
-        .enumerate()
-        .for_each(|(head, to)| {
-            let from = &grads[0][head * head_grads..];
-            branch.weight.unpack(from, &mut to[..branch.weight.flat]);
-            branch
-                .value
-                .unpack(&from[branch.weight.grads..], &mut to[branch.weight.flat..]);
+        .zip(grads[0].par_chunks(head_grads))
+        .for_each(|(to, from)| {
+            let (to_weight, to_value) = to.split_at_mut(branch.weight.flat);
+            let (from_weight, from_value) = from.split_at(branch.weight.grads);
+            branch.weight.unpack(from_weight, to_weight);
+            branch.value.unpack(from_value, to_value);
         });
     (flat, d_psi)
+}
+
+/// The way back of one chunk.
+struct ChunkBack<'a> {
+    branch: &'a Branch<'a>,
+    kept: &'a Kept,
+    chunk: &'a Chunk,
+    d_out: &'a [f32],
+    along: &'a [f32],
+    /// Gradients of all heads' weights, packed.
+    grads: Buffer,
+    tiles: Buffer,
+    /// Gradients of ψ, in tiles.
+    d_tiles: Buffer,
+    /// Gradients of one head's logits.
+    d_logit: Buffer,
+    /// Where activations are worked out again: of one head and tile, and an output nobody asks for.
+    own: Buffer,
+    unused: Buffer,
+    /// Gradients of one tile: of ν̃, of ω̃, of ψ, and in between.
+    d_value: Buffer,
+    d_weight: Buffer,
+    dx: Buffer,
+    scratch: Buffer,
+}
+
+impl<'a> ChunkBack<'a> {
+    fn new(
+        branch: &'a Branch,
+        kept: &'a Kept,
+        chunk: &'a Chunk,
+        d_out: &'a [f32],
+        along: &'a [f32],
+    ) -> Self {
+        let own = if kept.acts.is_some() {
+            0
+        } else {
+            branch.tile_acts()
+        };
+        let scratch = branch.weight.scratch().max(branch.value.scratch());
+        let head_grads = branch.weight.grads + branch.value.grads;
+        Self {
+            branch,
+            kept,
+            chunk,
+            d_out,
+            along,
+            grads: Buffer::zeroed(branch.heads.count * head_grads),
+            tiles: branch.load_chunk(chunk),
+            d_tiles: Buffer::zeroed(chunk.tiles() * branch.psi_tile()),
+            d_logit: Buffer::take(chunk.rows.len()),
+            own: Buffer::take(own + SLACK),
+            unused: Buffer::take(TILE * stride(1)),
+            d_value: Buffer::take(branch.value_tile()),
+            d_weight: Buffer::zeroed(TILE * stride(1)),
+            dx: Buffer::take(branch.psi_tile()),
+            scratch: Buffer::take(scratch),
+        }
+    }
+
+    /// Where the activations of a head on a tile of the chunk are among all that were kept.
+    fn place(&self, head: usize, i: usize) -> usize {
+        let branch = self.branch;
+        (self.chunk.first_tile + i) * branch.per_tile() + head * branch.tile_acts()
+    }
+
+    /// Back through ν̃ of a head; on the way the gradients of the logits.
+    fn values(&mut self, head: usize) {
+        let (branch, chunk, heads) = (self.branch, self.chunk, self.branch.heads);
+        let (isa, plan, outputs) = (branch.isa, &branch.value, heads.outputs());
+        let packed = branch.packed(&self.kept.packed, head).1;
+        let head_grads = branch.weight.grads + plan.grads;
+        let shares = &self.kept.shares[chunk.rows.start * heads.count..];
+        for i in 0..chunk.tiles() {
+            let rows = chunk.tile(i);
+            let work = worked(rows.len());
+            let x = &self.tiles[i * branch.psi_tile()..];
+            let at = self.place(head, i) + branch.weight.kept;
+            let kept = match &self.kept.acts {
+                Some(acts) => &acts[at..],
+                None => {
+                    let (acts, value) = self.own.split_at_mut(plan.kept);
+                    forward_tile(isa, plan, packed, x, acts, value, work);
+                    &self.own
+                }
+            };
+            let value = &kept[plan.kept..];
+            self.d_value.fill(0.0);
+            for (segment, run) in branch.cut.runs(chunk, rows.clone()) {
+                let set = branch.cut.set_of(chunk.segments.start + segment);
+                let place = set * heads.count + head;
+                let g = &self.d_out[place * outputs..][..outputs];
+                for row in run {
+                    let share = shares[row * heads.count + head];
+                    let at = (row - rows.start) * stride(outputs);
+                    let along = dot(g, &value[at..][..outputs]) - self.along[place];
+                    self.d_logit[row] = heads.scale * share * along;
+                    for (d, g) in self.d_value[at..][..outputs].iter_mut().zip(g) {
+                        *d = share * g;
+                    }
+                }
+            }
+            let after = match &self.kept.acts {
+                Some(acts) if i + 1 < chunk.tiles() => &acts[at + plan.kept + branch.per_tile()..],
+                _ => &[],
+            };
+            let seen = Seen {
+                packed,
+                x,
+                kept,
+                // GELU's slope is worked out from its input.
+                last: match heads.activation.keeps_input() {
+                    true => plan.last_input(kept),
+                    false => value,
+                },
+                d_out: &self.d_value,
+                after,
+            };
+            let grads = &mut self.grads[head * head_grads + branch.weight.grads..];
+            let dx = Some(&mut self.dx[..]);
+            backward_tile(isa, plan, &seen, &mut self.scratch, grads, dx, work);
+            let count = work * stride(heads.inputs);
+            let to = &mut self.d_tiles[i * branch.psi_tile()..][..count];
+            add(isa, to, &self.dx[..count]);
+        }
+    }
+
+    /// Back through ω̃ of a head.
+    fn weights(&mut self, head: usize) {
+        let (branch, chunk, heads) = (self.branch, self.chunk, self.branch.heads);
+        let (isa, plan) = (branch.isa, &branch.weight);
+        let packed = branch.packed(&self.kept.packed, head).0;
+        let head_grads = plan.grads + branch.value.grads;
+        for i in 0..chunk.tiles() {
+            let rows = chunk.tile(i);
+            let work = worked(rows.len());
+            let x = &self.tiles[i * branch.psi_tile()..];
+            let at = self.place(head, i);
+            let kept = match &self.kept.acts {
+                Some(acts) => &acts[at..],
+                None => {
+                    let unused = &mut self.unused;
+                    forward_tile(isa, plan, packed, x, &mut self.own, unused, work);
+                    &self.own
+                }
+            };
+            let after = match &self.kept.acts {
+                Some(acts) if i + 1 < chunk.tiles() => {
+                    &acts[at + plan.top_kept() + branch.per_tile()..]
+                }
+                _ => &[],
+            };
+            self.d_weight.fill(0.0);
+            for (d, row) in self.d_weight.chunks_exact_mut(stride(1)).zip(rows) {
+                d[0] = self.d_logit[row];
+            }
+            let seen = Seen {
+                packed,
+                x,
+                kept,
+                last: &[],
+                d_out: &self.d_weight,
+                after,
+            };
+            let grads = &mut self.grads[head * head_grads..];
+            let dx = Some(&mut self.dx[..]);
+            backward_tile(isa, plan, &seen, &mut self.scratch, grads, dx, work);
+            let count = work * stride(heads.inputs);
+            let to = &mut self.d_tiles[i * branch.psi_tile()..][..count];
+            add(isa, to, &self.dx[..count]);
+        }
+    }
 }
 
 /// In an order that does not depend on the instruction set's width.
@@ -499,12 +566,16 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[inline(always)]
-unsafe fn add_generic<S: Simd>(to: *mut f32, from: *const f32, count: usize) {
-    for i in (0..count).step_by(S::LANES) {
-        unsafe { S::store(to.add(i), S::add(S::load(to.add(i)), S::load(from.add(i)))) };
+fn add_generic<S: Simd>(s: S, to: &mut [f32], from: &[f32]) {
+    assert!(to.len() == from.len() && to.len().is_multiple_of(S::LANES));
+    for (to, from) in to
+        .chunks_exact_mut(S::LANES)
+        .zip(from.chunks_exact(S::LANES))
+    {
+        s.store(to, s.add(s.load(to), s.load(from)));
     }
 }
 dispatch!(
     /// `to += from`, a multiple of 16 floats.
-    unsafe fn add = add_generic(to: *mut f32, from: *const f32, count: usize)
+    fn add = add_generic(to: &mut [f32], from: &[f32])
 );

@@ -2,14 +2,12 @@
 
 use rayon::prelude::*;
 
-use crate::arena::{Buffer, Shared};
-use crate::chunks::{add_up, chunks, even_tile, rows_of};
+use crate::arena::Buffer;
+use crate::chunks::{add_up, chunks, even_tile, rows_of, split, split_some};
 use crate::isa::{Isa, dispatch};
-use crate::mlp::{Plan, Shape, TILE, backward_tile, forward_tile, stride, worked};
+use crate::mlp::{Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked};
 use crate::simd::Simd;
 
-/// Room behind a buffer for register blocks that reach over its end.
-pub(crate) const SLACK: usize = 64;
 /// Floats of activations that stay in the caches until the way back.
 const NEAR: usize = 1 << 20;
 
@@ -22,20 +20,35 @@ pub(crate) fn load_tile(rows: &[f32], width: usize, tile: &mut [f32]) {
     }
 }
 
+/// Copies the rows of a padded tile to where they belong.
+pub(crate) fn store_tile(tile: &[f32], width: usize, rows: &mut [f32]) {
+    let from = tile.chunks_exact(stride(width));
+    for (to, from) in rows.chunks_exact_mut(width).zip(from) {
+        to.copy_from_slice(&from[..width]);
+    }
+}
+
 dispatch!(
-    /// Copies activations to where they are kept for the way back, past the caches: writing them there at once would read that memory first.
-    pub(crate) unsafe fn put_away = put_away_generic(to: *mut f32, from: *const f32, count: usize)
+    /// Copies activations to where they are kept for the way back, past the caches: writing them there at once
+    /// would read that memory first.
+    pub(crate) fn put_away = put_away_generic(to: &mut [f32], from: &[f32])
 );
 
 #[inline(always)]
-unsafe fn put_away_generic<S: Simd>(to: *mut f32, from: *const f32, count: usize) {
-    debug_assert!(count.is_multiple_of(S::LANES));
-    unsafe {
-        for i in (0..count).step_by(S::LANES) {
-            S::put_away(to.add(i), S::load(from.add(i)));
-        }
+fn put_away_generic<S: Simd>(s: S, to: &mut [f32], from: &[f32]) {
+    assert!(to.len() == from.len() && to.len().is_multiple_of(S::LANES));
+    assert!(
+        to.as_ptr().addr().is_multiple_of(4 * S::LANES),
+        "vectors in line"
+    );
+    for (to, from) in to
+        .chunks_exact_mut(S::LANES)
+        .zip(from.chunks_exact(S::LANES))
+    {
+        // SAFETY: `to` has LANES floats, and begins a multiple of that many after what is aligned to them.
+        unsafe { s.stream_at(to.as_mut_ptr(), s.load(from)) };
     }
-    S::settle();
+    s.settle();
 }
 
 /// What the way back needs: the packed weights, and activations where they were kept.
@@ -43,6 +56,11 @@ unsafe fn put_away_generic<S: Simd>(to: *mut f32, from: *const f32, count: usize
 pub(crate) struct MlpKept {
     packed: Buffer,
     acts: Option<Buffer>,
+}
+
+/// Floats of activations that [`mlp_forward`] keeps for so many rows where it is asked to.
+pub(crate) fn mlp_kept_floats(isa: Isa, shape: &Shape, rows: usize) -> usize {
+    rows.div_ceil(even_tile(rows)) * Plan::new(shape, isa).kept + SLACK
 }
 
 /// `[rows, in]` to `[rows, out]`. With `keep` the activations are kept for [`mlp_backward`].
@@ -53,60 +71,58 @@ pub(crate) fn mlp_forward(
     weights: &[f32],
     keep: bool,
 ) -> (Vec<f32>, MlpKept) {
-    let plan = Plan::new(shape, isa);
-    let mut weights = plan.pack(weights);
-    let packed = Shared::new(&mut weights);
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
+    let plan = Plan::new(shape, isa);
+    let packed = plan.pack(weights);
     let mut out = vec![0.0; rows * outputs];
     let size = even_tile(rows);
-    let tiles = rows.div_ceil(size);
-    let mut kept = keep.then(|| Buffer::take(tiles * plan.kept + SLACK));
-    let all = kept.as_mut().map(|k| Shared::new(k));
-    let far = tiles * plan.kept > NEAR;
-    let target = Shared::new(&mut out);
-    chunks(rows, size).into_par_iter().for_each(|chunk| {
-        let mut tile = Buffer::take(TILE * stride(width) + SLACK);
-        let mut own = Buffer::take(plan.kept + SLACK);
-        let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
-        for t in chunk {
+    let parts = chunks(rows, size);
+    let mut acts = keep.then(|| Buffer::take(mlp_kept_floats(isa, shape, rows)));
+    let far = rows.div_ceil(size) * plan.kept > NEAR;
+    let count = |tiles: &std::ops::Range<usize>| {
+        (tiles.end * size).min(rows) - (tiles.start * size).min(rows)
+    };
+    let outs = split(&mut out, parts.iter().map(|c| count(c) * outputs));
+    let kept = split_some(
+        acts.as_deref_mut(),
+        parts.iter().map(|c| c.len() * plan.kept),
+    );
+    let work = parts.par_iter().zip(outs).zip(kept);
+    work.for_each(|((chunk, out), mut all)| {
+        let mut tile = Buffer::take(TILE * stride(width));
+        let mut own = Buffer::take(plan.kept);
+        let mut result = Buffer::take(TILE * stride(outputs));
+        for (i, t) in chunk.clone().enumerate() {
             let range = rows_of(t, rows, size);
             let count = worked(range.len());
             load_tile(&x[range.start * width..range.end * width], width, &mut tile);
-            unsafe {
-                let kept = match all {
-                    Some(all) if !far => all.at(t * plan.kept),
-                    _ => own.ptr(),
-                };
-                forward_tile(
-                    isa,
-                    &plan,
-                    packed.at(0),
-                    tile.ptr(),
-                    kept,
-                    result.ptr(),
-                    count,
-                );
-                if let Some(all) = all.filter(|_| far) {
-                    put_away(isa, all.at(t * plan.kept), kept, plan.kept);
+            let place = all
+                .as_deref_mut()
+                .map(|all| &mut all[i * plan.kept..][..plan.kept]);
+            match place {
+                Some(place) if !far => {
+                    forward_tile(isa, &plan, &packed, &tile, place, &mut result, count);
                 }
-                for (i, row) in range.enumerate() {
-                    let from = result.ptr().add(i * stride(outputs));
-                    target
-                        .at(row * outputs)
-                        .copy_from_nonoverlapping(from, outputs);
+                place => {
+                    forward_tile(isa, &plan, &packed, &tile, &mut own, &mut result, count);
+                    if let Some(place) = place {
+                        put_away(isa, place, &own);
+                    }
                 }
             }
+            store_tile(
+                &result,
+                outputs,
+                &mut out[i * size * outputs..][..range.len() * outputs],
+            );
         }
     });
-    let kept = MlpKept {
-        packed: weights,
-        acts: kept,
-    };
-    (out, kept)
+    (out, MlpKept { packed, acts })
 }
 
-/// The gradients of the weights and, where wanted, of the rows. Activations that were not kept are worked out again.
+/// The gradients of the weights and, where wanted, of the rows. Activations that were not kept are worked out
+/// again.
 pub(crate) fn mlp_backward(
     isa: Isa,
     shape: &Shape,
@@ -115,79 +131,54 @@ pub(crate) fn mlp_backward(
     d_out: &[f32],
     want_dx: bool,
 ) -> (Vec<f32>, Option<Vec<f32>>) {
+    let MlpKept { packed, acts } = kept;
     let plan = Plan::new(shape, isa);
-    let MlpKept {
-        mut packed,
-        mut acts,
-    } = kept;
-    let packed = Shared::new(&mut packed);
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
-    let all = acts.as_mut().map(|k| Shared::new(k));
+    assert_eq!(d_out.len(), rows * outputs, "gradients of the output");
     let size = even_tile(rows);
+    let parts = chunks(rows, size);
     let mut dx = want_dx.then(|| vec![0.0; x.len()]);
-    let dx_target = dx.as_mut().map(|d| Shared::new(d));
-    let mut grads: Vec<Buffer> = chunks(rows, size)
-        .into_par_iter()
-        .map(|chunk| {
-            let mut grads = Buffer::zeroed(plan.grads + SLACK);
+    let count = |tiles: &std::ops::Range<usize>| {
+        (tiles.end * size).min(rows) - (tiles.start * size).min(rows)
+    };
+    let targets = split_some(dx.as_deref_mut(), parts.iter().map(|c| count(c) * width));
+    let work = parts.par_iter().zip(targets);
+    let mut grads: Vec<Buffer> = work
+        .map(|(chunk, mut target)| {
+            let mut grads = Buffer::zeroed(plan.grads);
             let mut tile = Buffer::take(TILE * stride(width) + SLACK);
-            let mut own = Buffer::take(if all.is_some() { 0 } else { plan.kept } + SLACK);
-            let mut result = Buffer::take(TILE * stride(outputs) + SLACK);
-            let mut scratch = Buffer::take(plan.scratch() + SLACK);
-            let mut dx_tile = Buffer::take(TILE * stride(width) + SLACK);
-            for t in chunk {
+            let mut own = Buffer::take(if acts.is_some() { 0 } else { plan.kept } + SLACK);
+            let mut result = Buffer::take(TILE * stride(outputs));
+            let mut scratch = Buffer::take(plan.scratch());
+            let mut dx_tile = Buffer::take(TILE * stride(width));
+            for (i, t) in chunk.clone().enumerate() {
                 let range = rows_of(t, rows, size);
                 let count = worked(range.len());
                 load_tile(&x[range.start * width..range.end * width], width, &mut tile);
-                unsafe {
-                    let kept = match all {
-                        Some(all) => all.at(t * plan.kept),
-                        None => {
-                            let own = own.ptr();
-                            forward_tile(
-                                isa,
-                                &plan,
-                                packed.at(0),
-                                tile.ptr(),
-                                own,
-                                result.ptr(),
-                                count,
-                            );
-                            own
-                        }
-                    };
-                    load_tile(
-                        &d_out[range.start * outputs..range.end * outputs],
-                        outputs,
-                        &mut result,
-                    );
-                    let dx = if want_dx {
-                        dx_tile.ptr()
-                    } else {
-                        std::ptr::null_mut()
-                    };
-                    // The last layer has no activation, so its output is not asked for.
-                    backward_tile(
-                        isa,
-                        &plan,
-                        packed.at(0),
-                        tile.ptr(),
-                        kept,
-                        std::ptr::null(),
-                        result.ptr(),
-                        scratch.ptr(),
-                        grads.ptr(),
-                        dx,
-                        std::ptr::null(),
-                        count,
-                    );
-                    if let Some(target) = dx_target {
-                        for (i, row) in range.enumerate() {
-                            let from = dx_tile.ptr().add(i * stride(width));
-                            target.at(row * width).copy_from_nonoverlapping(from, width);
-                        }
+                let kept = match &acts {
+                    Some(acts) => &acts[t * plan.kept..],
+                    None => {
+                        forward_tile(isa, &plan, &packed, &tile, &mut own, &mut result, count);
+                        &own
                     }
+                };
+                let d = &d_out[range.start * outputs..range.end * outputs];
+                load_tile(d, outputs, &mut result);
+                let seen = Seen {
+                    packed: &packed,
+                    x: &tile,
+                    kept,
+                    // The last layer has no activation, so its output is not asked for.
+                    last: &[],
+                    d_out: &result,
+                    after: &[],
+                };
+                let dx = want_dx.then_some(&mut dx_tile[..]);
+                backward_tile(isa, &plan, &seen, &mut scratch, &mut grads, dx, count);
+                if let Some(target) = &mut target {
+                    let to = &mut target[i * size * width..][..range.len() * width];
+                    store_tile(&dx_tile, width, to);
                 }
             }
             grads

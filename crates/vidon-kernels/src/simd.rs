@@ -1,48 +1,75 @@
 //! Vectors of floats: one trait, three instruction sets. The kernels are written once over it.
 //!
-//! Everything here is inlined into functions that enable the instruction set ([`dispatch!`](crate::dispatch)).
+//! A value of such a type is the proof that the machine has the instructions: [`Simd::new`] asks the machine.
+//! So arithmetic is safe to call; only the pointers of `load_at` and `store_at` are the caller's business.
+//! Everything is inlined into functions that enable the instructions ([`dispatch!`](crate::isa::dispatch)).
 
 /// A vector register of `LANES` floats, and the register block that suits the instruction set.
 ///
 /// # Safety
-/// The methods may be called only where the instruction set is available; pointers must be good for `LANES` floats.
+/// `load_at`, `store_at` and `stream_at` touch `LANES` floats and no more; kernels count on it.
 pub(crate) unsafe trait Simd: Copy + 'static {
     type V: Copy;
+    /// A divisor of 16, to which the rows of tiles are padded.
     const LANES: usize;
-    /// Rows and vectors of the register block: `ROWS·VECTORS` sums, `VECTORS` loads and one broadcast at a time.
+    /// Rows and vectors of the register block: `ROWS·VECTORS` sums, `VECTORS` loads, one broadcast at a time.
     const ROWS: usize;
     const VECTORS: usize;
 
-    unsafe fn load(from: *const f32) -> Self::V;
-    unsafe fn store(to: *mut f32, v: Self::V);
-    unsafe fn splat(x: f32) -> Self::V;
-    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
-    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
-    unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
-    /// 1/a, to 12 bits at least.
-    unsafe fn about_inverse(a: Self::V) -> Self::V;
-    /// `b` where either is not a number; so does `max`.
-    unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
-    unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
-    /// `a·b + c`
-    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `c - a·b`
-    unsafe fn fnma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// To the nearest whole number.
-    unsafe fn round(a: Self::V) -> Self::V;
-    /// 2^n for whole n.
-    unsafe fn power_of_two(n: Self::V) -> Self::V;
+    /// The proof, where the machine has the instructions.
+    fn new() -> Option<Self>;
 
-    /// A store to memory that is not soon read again; `to` is aligned to the vector. [`settle`](Self::settle) ends a run of them.
+    /// # Safety
+    /// `from` is good for reading `LANES` floats.
+    unsafe fn load_at(self, from: *const f32) -> Self::V;
+    /// # Safety
+    /// `to` is good for writing `LANES` floats.
+    unsafe fn store_at(self, to: *mut f32, v: Self::V);
+    /// A store to memory that is not soon read again; [`settle`](Self::settle) ends a run of them.
+    ///
+    /// # Safety
+    /// `to` is good for writing `LANES` floats and aligned to that many.
+    unsafe fn stream_at(self, to: *mut f32, v: Self::V);
+
+    fn splat(self, x: f32) -> Self::V;
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// 1/a, to 12 bits at least.
+    fn about_inverse(self, a: Self::V) -> Self::V;
+    /// `b` where either is not a number; so does `max`.
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a·b + c`
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `c - a·b`
+    fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// To the nearest whole number.
+    fn round(self, a: Self::V) -> Self::V;
+    /// 2^n for whole n.
+    fn power_of_two(self, n: Self::V) -> Self::V;
+
+    /// The first `LANES` floats.
     #[inline(always)]
-    unsafe fn put_away(to: *mut f32, v: Self::V) {
-        unsafe { Self::store(to, v) }
+    fn load(self, from: &[f32]) -> Self::V {
+        assert!(from.len() >= Self::LANES);
+        // SAFETY: the slice has `LANES` floats.
+        unsafe { self.load_at(from.as_ptr()) }
     }
 
-    /// Other threads see what was put away before.
+    /// To the first `LANES` floats.
     #[inline(always)]
-    fn settle() {
+    fn store(self, to: &mut [f32], v: Self::V) {
+        assert!(to.len() >= Self::LANES);
+        // SAFETY: the slice has `LANES` floats.
+        unsafe { self.store_at(to.as_mut_ptr(), v) }
+    }
+
+    /// Other threads see what was streamed before.
+    #[inline(always)]
+    fn settle(self) {
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 has SSE.
         unsafe {
             std::arch::x86_64::_mm_sfence();
         }
@@ -50,8 +77,9 @@ pub(crate) unsafe trait Simd: Copy + 'static {
 
     /// Brings a line of memory near, where the machine can be asked to; any address will do.
     #[inline(always)]
-    fn fetch(_from: *const f32) {
+    fn fetch(self, _from: *const f32) {
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing, and does nothing for an address that is not there.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T1>(_from.cast());
@@ -67,6 +95,7 @@ macro_rules! arrays {
         pub(crate) struct $name;
 
         $(#[$attribute])*
+        // SAFETY: what is read and written is an array of `LANES` floats.
         unsafe impl Simd for $name {
             type V = [f32; $lanes];
             const LANES: usize = $lanes;
@@ -74,55 +103,66 @@ macro_rules! arrays {
             const VECTORS: usize = $vectors;
 
             #[inline(always)]
-            unsafe fn load(from: *const f32) -> [f32; $lanes] {
+            fn new() -> Option<Self> {
+                Some(Self)
+            }
+            #[inline(always)]
+            unsafe fn load_at(self, from: *const f32) -> [f32; $lanes] {
+                // SAFETY: the caller's `from` is good for `LANES` floats.
                 unsafe { from.cast::<[f32; $lanes]>().read_unaligned() }
             }
             #[inline(always)]
-            unsafe fn store(to: *mut f32, v: [f32; $lanes]) {
+            unsafe fn store_at(self, to: *mut f32, v: [f32; $lanes]) {
+                // SAFETY: the caller's `to` is good for `LANES` floats.
                 unsafe { to.cast::<[f32; $lanes]>().write_unaligned(v) }
             }
             #[inline(always)]
-            unsafe fn splat(x: f32) -> [f32; $lanes] {
+            unsafe fn stream_at(self, to: *mut f32, v: [f32; $lanes]) {
+                // SAFETY: the caller promises more than this asks for.
+                unsafe { self.store_at(to, v) }
+            }
+            #[inline(always)]
+            fn splat(self, x: f32) -> [f32; $lanes] {
                 [x; $lanes]
             }
             #[inline(always)]
-            unsafe fn add(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+            fn add(self, a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| a[i] + b[i])
             }
             #[inline(always)]
-            unsafe fn mul(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+            fn mul(self, a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| a[i] * b[i])
             }
             #[inline(always)]
-            unsafe fn div(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+            fn div(self, a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| a[i] / b[i])
             }
             #[inline(always)]
-            unsafe fn about_inverse(a: [f32; $lanes]) -> [f32; $lanes] {
+            fn about_inverse(self, a: [f32; $lanes]) -> [f32; $lanes] {
                 a.map(|a| 1.0 / a)
             }
             #[inline(always)]
-            unsafe fn min(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+            fn min(self, a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| if a[i] < b[i] { a[i] } else { b[i] })
             }
             #[inline(always)]
-            unsafe fn max(a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
+            fn max(self, a: [f32; $lanes], b: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
             }
             #[inline(always)]
-            unsafe fn fma(a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
+            fn fma(self, a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| a[i] * b[i] + c[i])
             }
             #[inline(always)]
-            unsafe fn fnma(a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
+            fn fnma(self, a: [f32; $lanes], b: [f32; $lanes], c: [f32; $lanes]) -> [f32; $lanes] {
                 std::array::from_fn(|i| c[i] - a[i] * b[i])
             }
             #[inline(always)]
-            unsafe fn round(a: [f32; $lanes]) -> [f32; $lanes] {
+            fn round(self, a: [f32; $lanes]) -> [f32; $lanes] {
                 a.map(f32::round_ties_even)
             }
             #[inline(always)]
-            unsafe fn power_of_two(n: [f32; $lanes]) -> [f32; $lanes] {
+            fn power_of_two(self, n: [f32; $lanes]) -> [f32; $lanes] {
                 n.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32))
             }
         }
@@ -149,9 +189,33 @@ mod x86 {
 
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
+    /// AVX2 and FMA. The private field keeps others from making one without asking the machine.
     #[derive(Clone, Copy)]
-    pub(crate) struct Avx2;
+    pub(crate) struct Avx2(());
 
+    /// AVX-512 F.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(());
+
+    /// Methods that are instructions: safe ones, and those that take a pointer from the caller.
+    macro_rules! instructions {
+        (safe { $($name:ident($($arg:ident: $type:ty),+) $(-> $out:ty)? = $body:expr;)+ }
+         unsafe { $($raw:ident($($raw_arg:ident: $raw_type:ty),+) $(-> $raw_out:ty)? = $raw_body:expr;)+ }) => {
+            $(#[inline(always)]
+            fn $name(self, $($arg: $type),+) $(-> $out)? {
+                // SAFETY: `self` exists only where the machine has the instructions; no pointers are involved.
+                unsafe { $body }
+            })+
+            $(#[inline(always)]
+            unsafe fn $raw(self, $($raw_arg: $raw_type),+) $(-> $raw_out)? {
+                // SAFETY: `self` exists only where the machine has the instructions; the pointer is good for
+                // one vector, and aligned where that is asked for, by the contract of the trait's method.
+                unsafe { $raw_body }
+            })+
+        };
+    }
+
+    // SAFETY: a vector is eight floats.
     unsafe impl Simd for Avx2 {
         type V = __m256;
         const LANES: usize = 8;
@@ -159,69 +223,37 @@ mod x86 {
         const VECTORS: usize = 2;
 
         #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m256 {
-            unsafe { _mm256_loadu_ps(from) }
+        fn new() -> Option<Self> {
+            (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
+                .then_some(Self(()))
         }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: __m256) {
-            unsafe { _mm256_storeu_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn put_away(to: *mut f32, v: __m256) {
-            unsafe { _mm256_stream_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> __m256 {
-            unsafe { _mm256_set1_ps(x) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn div(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_div_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn about_inverse(a: __m256) -> __m256 {
-            unsafe { _mm256_rcp_ps(a) }
-        }
-        #[inline(always)]
-        unsafe fn min(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_min_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn max(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_max_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
-            unsafe { _mm256_fmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn fnma(a: __m256, b: __m256, c: __m256) -> __m256 {
-            unsafe { _mm256_fnmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn round(a: __m256) -> __m256 {
-            unsafe { _mm256_round_ps::<NEAREST>(a) }
-        }
-        #[inline(always)]
-        unsafe fn power_of_two(n: __m256) -> __m256 {
-            unsafe {
+
+        instructions! {
+            safe {
+            splat(x: f32) -> __m256 = _mm256_set1_ps(x);
+            add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
+            mul(a: __m256, b: __m256) -> __m256 = _mm256_mul_ps(a, b);
+            div(a: __m256, b: __m256) -> __m256 = _mm256_div_ps(a, b);
+            about_inverse(a: __m256) -> __m256 = _mm256_rcp_ps(a);
+            min(a: __m256, b: __m256) -> __m256 = _mm256_min_ps(a, b);
+            max(a: __m256, b: __m256) -> __m256 = _mm256_max_ps(a, b);
+            fma(a: __m256, b: __m256, c: __m256) -> __m256 = _mm256_fmadd_ps(a, b, c);
+            fnma(a: __m256, b: __m256, c: __m256) -> __m256 = _mm256_fnmadd_ps(a, b, c);
+            round(a: __m256) -> __m256 = _mm256_round_ps::<NEAREST>(a);
+            power_of_two(n: __m256) -> __m256 = {
                 let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
                 _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent))
+            };
+            }
+            unsafe {
+                load_at(from: *const f32) -> __m256 = _mm256_loadu_ps(from);
+                store_at(to: *mut f32, v: __m256) = _mm256_storeu_ps(to, v);
+                stream_at(to: *mut f32, v: __m256) = _mm256_stream_ps(to, v);
             }
         }
     }
 
-    #[derive(Clone, Copy)]
-    pub(crate) struct Avx512;
-
+    // SAFETY: a vector is sixteen floats.
     unsafe impl Simd for Avx512 {
         type V = __m512;
         const LANES: usize = 16;
@@ -229,62 +261,31 @@ mod x86 {
         const VECTORS: usize = 4;
 
         #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m512 {
-            unsafe { _mm512_loadu_ps(from) }
+        fn new() -> Option<Self> {
+            is_x86_feature_detected!("avx512f").then_some(Self(()))
         }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: __m512) {
-            unsafe { _mm512_storeu_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn put_away(to: *mut f32, v: __m512) {
-            unsafe { _mm512_stream_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> __m512 {
-            unsafe { _mm512_set1_ps(x) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn div(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_div_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn about_inverse(a: __m512) -> __m512 {
-            unsafe { _mm512_rcp14_ps(a) }
-        }
-        #[inline(always)]
-        unsafe fn min(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_min_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn max(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_max_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
-            unsafe { _mm512_fmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn fnma(a: __m512, b: __m512, c: __m512) -> __m512 {
-            unsafe { _mm512_fnmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn round(a: __m512) -> __m512 {
-            unsafe { _mm512_roundscale_ps::<NEAREST>(a) }
-        }
-        #[inline(always)]
-        unsafe fn power_of_two(n: __m512) -> __m512 {
-            unsafe {
+
+        instructions! {
+            safe {
+            splat(x: f32) -> __m512 = _mm512_set1_ps(x);
+            add(a: __m512, b: __m512) -> __m512 = _mm512_add_ps(a, b);
+            mul(a: __m512, b: __m512) -> __m512 = _mm512_mul_ps(a, b);
+            div(a: __m512, b: __m512) -> __m512 = _mm512_div_ps(a, b);
+            about_inverse(a: __m512) -> __m512 = _mm512_rcp14_ps(a);
+            min(a: __m512, b: __m512) -> __m512 = _mm512_min_ps(a, b);
+            max(a: __m512, b: __m512) -> __m512 = _mm512_max_ps(a, b);
+            fma(a: __m512, b: __m512, c: __m512) -> __m512 = _mm512_fmadd_ps(a, b, c);
+            fnma(a: __m512, b: __m512, c: __m512) -> __m512 = _mm512_fnmadd_ps(a, b, c);
+            round(a: __m512) -> __m512 = _mm512_roundscale_ps::<NEAREST>(a);
+            power_of_two(n: __m512) -> __m512 = {
                 let exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
                 _mm512_castsi512_ps(_mm512_slli_epi32::<23>(exponent))
+            };
+            }
+            unsafe {
+                load_at(from: *const f32) -> __m512 = _mm512_loadu_ps(from);
+                store_at(to: *mut f32, v: __m512) = _mm512_storeu_ps(to, v);
+                stream_at(to: *mut f32, v: __m512) = _mm512_stream_ps(to, v);
             }
         }
     }

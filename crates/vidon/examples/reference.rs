@@ -6,17 +6,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use burn::tensor::{DType, Device};
 use rand::RngExt;
-use vidon::Result;
-use vidon::data::{Batch, Channel, DatasetWriter, Meta, Rows, Sample};
+use vidon::cores::{CoreConfig, FnoConfig, MlpConfig};
+use vidon::data::{Channel, DatasetWriter, Meta, Rows, Sample};
+use vidon::decoders::{BasisConfig, DecoderConfig, GridAnswerConfig, LearnedConfig};
 use vidon::domain::{BoxDomain, product};
-use vidon::models::{
-    Activation, CoreConfig, DeepOnetConfig, Dims, Encoding, Family, FnoConfig, FnoCoreConfig,
-    Frame, Inputs, Model, ModelConfig, Params, Positional, ProjectionConfig, TrunkConfig,
-    VidonConfig, Weights, to_vec,
+use vidon::encoders::{
+    EncoderConfig, Encoding, GridConfig, HeadsConfig, Positional, ProjectionConfig, VectorConfig,
 };
 use vidon::rng::{Rng, stream};
+use vidon::spaces::{Family, Frame};
+use vidon::{Activation, ModelConfig, Operator, Result};
 
 fn main() -> Result<()> {
     let folder = std::env::args().nth(1).expect("the folder to write to");
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         .iter_mut()
         .for_each(|s| s.sensor_coords = places.clone());
     let grid = BoxDomain::cube(2, 0.0, 1.0).axes(&[33, 30]);
-    let points = Arc::new(Rows::from_f64(2, &product(&grid)));
+    let points = Arc::new(Rows::from_f64(2, &product(&grid))?);
     let on_grid: Vec<Sample> = (0..2)
         .map(|_| Sample {
             sensor_coords: (*points).clone(),
@@ -47,112 +47,99 @@ fn main() -> Result<()> {
         family,
         times,
     };
-    let projected = |family: Family, times: usize| VidonConfig {
-        heads: 0,
-        projection: Some(ProjectionConfig {
+    let projection = |family: Family| {
+        vec![EncoderConfig::Projection(ProjectionConfig {
             frame: frame(2, family, 0),
             functions: 20,
-        }),
-        trunk: TrunkConfig::Fourier {
-            frame: frame(2 + (times > 0) as usize, family, times),
-        },
-        p: 2 * 15 * times.max(1),
-        ..VidonConfig::default()
+        })]
     };
-    let projection = VidonConfig {
-        combine_hidden: vec![40, 40],
-        combine_activation: Activation::Gelu,
-        skip: true,
-        ..projected(Family::Legendre, 3)
+    let basis = |family: Family, dim: usize, times: usize| {
+        DecoderConfig::Basis(BasisConfig {
+            frame: frame(dim, family, times),
+            functions: 15,
+        })
     };
-    let core = VidonConfig {
-        core: CoreConfig::Fno(Box::new(FnoCoreConfig {
-            grid: 16,
+    let fno = |config: FnoConfig| {
+        CoreConfig::Fno(FnoConfig {
+            grid: Some(16),
             width: 16,
+            ..config
+        })
+    };
+    let projected = ModelConfig {
+        encoders: projection(Family::Legendre),
+        core: CoreConfig::Mlp(MlpConfig {
+            hidden: vec![40, 40],
+            activation: Activation::Gelu,
+            skip: true,
+        }),
+        decoder: basis(Family::Legendre, 3, 3),
+    };
+    let between = ModelConfig {
+        encoders: projection(Family::Cosine),
+        core: fno(FnoConfig {
+            coords: Some(true),
             modes: 5,
             padding: 0.25,
-            ..FnoCoreConfig::default()
-        })),
-        ..projected(Family::Cosine, 0)
+            ..FnoConfig::default()
+        }),
+        decoder: basis(Family::Cosine, 2, 0),
     };
-    let fourier = VidonConfig {
-        encoding: Encoding::Product,
-        positional: Positional::Fourier {
-            frame: frame(2, Family::Periodic, 0),
-            functions: 25,
-        },
-        trunk: TrunkConfig::Fourier {
-            frame: frame(3, Family::Cosine, 0),
-        },
-        ..VidonConfig::default()
-    };
-    let deeponet = DeepOnetConfig {
-        sensors: 25,
-        branch_hidden: vec![250; 4],
-        p: 100,
-        trunk: TrunkConfig::Mlp {
-            hidden: vec![250; 4],
-        },
-        krige: None,
-    };
-    let fno = FnoConfig {
-        padding: 0.5,
-        ..FnoConfig::default()
-    };
-    let torus = VidonConfig {
-        core: CoreConfig::Fno(Box::new(FnoCoreConfig {
-            grid: 16,
-            coords: false,
-            width: 16,
+    let torus = ModelConfig {
+        encoders: projection(Family::Periodic),
+        core: fno(FnoConfig {
+            coords: Some(false),
             modes: 6,
-            ..FnoCoreConfig::default()
-        })),
-        ..projected(Family::Periodic, 2)
+            ..FnoConfig::default()
+        }),
+        decoder: basis(Family::Periodic, 3, 2),
+    };
+    let fourier = ModelConfig {
+        encoders: vec![EncoderConfig::Heads(HeadsConfig {
+            encoding: Encoding::Product,
+            positional: Positional::Fourier {
+                frame: frame(2, Family::Periodic, 0),
+                functions: 25,
+            },
+            ..HeadsConfig::default()
+        })],
+        decoder: DecoderConfig::Basis(BasisConfig {
+            frame: frame(3, Family::Cosine, 0),
+            functions: 50,
+        }),
+        ..ModelConfig::default()
+    };
+    let deeponet = ModelConfig {
+        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: 25 })],
+        core: CoreConfig::Mlp(MlpConfig {
+            hidden: vec![250; 4],
+            ..MlpConfig::default()
+        }),
+        decoder: DecoderConfig::Learned(LearnedConfig::default()),
+    };
+    let on_a_grid = ModelConfig {
+        encoders: vec![EncoderConfig::Grid(GridConfig {})],
+        core: CoreConfig::Fno(FnoConfig {
+            padding: 0.5,
+            ..FnoConfig::default()
+        }),
+        decoder: DecoderConfig::Grid(GridAnswerConfig {}),
     };
     let write = |name: &str, config: ModelConfig, meta: &Meta, samples: &[Sample]| {
         write(Path::new(&folder), name, config, meta, samples)
     };
-    write(
-        "vidon",
-        ModelConfig::Vidon(VidonConfig::default()),
-        &space_time,
-        &ragged,
-    )?;
-    write(
-        "vidon_fourier",
-        ModelConfig::Vidon(fourier),
-        &space_time,
-        &ragged,
-    )?;
-    write(
-        "vidon_projection",
-        ModelConfig::Vidon(projection),
-        &space_time,
-        &ragged,
-    )?;
-    write(
-        "vidon_torus",
-        ModelConfig::Vidon(torus),
-        &space_time,
-        &ragged,
-    )?;
+    write("vidon", ModelConfig::default(), &space_time, &ragged)?;
+    write("vidon_fourier", fourier, &space_time, &ragged)?;
+    write("vidon_projection", projected, &space_time, &ragged)?;
+    write("vidon_torus", torus, &space_time, &ragged)?;
     let in_space: Vec<Sample> = [30, 60, 200]
         .iter()
         .map(|&m| random(&mut rng, m, 30, 2))
         .collect();
-    write(
-        "vidon_core",
-        ModelConfig::Vidon(core),
-        &meta(&["x", "y"]),
-        &in_space,
-    )?;
-    write(
-        "deeponet",
-        ModelConfig::DeepOnet(deeponet),
-        &space_time,
-        &fixed,
-    )?;
-    write("fno", ModelConfig::Fno(fno), &meta(&["x", "y"]), &on_grid)
+    let plane = meta(&["x", "y"]);
+    write("vidon_core", between, &plane, &in_space)?;
+    write("deeponet", deeponet, &space_time, &fixed)?;
+    write("fno", on_a_grid, &plane, &on_grid)
 }
 
 fn meta(query: &[&str]) -> Meta {
@@ -174,6 +161,7 @@ fn random(rng: &mut Rng, m: usize, q: usize, query_coords: usize) -> Sample {
                 .map(|_| rng.random_range(-1.0..1.0))
                 .collect(),
         )
+        .expect("whole rows")
     };
     Sample {
         name: None,
@@ -191,30 +179,17 @@ fn write(
     meta: &Meta,
     samples: &[Sample],
 ) -> Result<()> {
-    let (model, mut entries) = Model::new(&config, Dims::from(meta), 1)?;
-    model.fit(&mut entries, meta, samples)?;
-    let device = Device::flex();
-    let params = Params::new(&entries, &device, DType::F32);
-    let answered: Result<Vec<Sample>> = samples
-        .iter()
-        .map(|sample| {
-            let inputs = Inputs::new(&Batch::new(&[sample]), &device, DType::F32);
-            let targets = Rows::new(2, to_vec(model.forward(&params, &inputs)?));
-            Ok(Sample {
-                targets,
-                ..sample.clone()
-            })
+    let operator = Operator::untrained(&config, meta.clone(), samples, 1)?;
+    let answered = samples.iter().map(|sample| {
+        let targets = operator.predict_samples(&[sample])?.remove(0);
+        Ok(Sample {
+            targets,
+            ..sample.clone()
         })
-        .collect();
+    });
+    let answered: Result<Vec<Sample>> = answered.collect();
     let mut writer = DatasetWriter::create(&folder.join(format!("{name}.parquet")), meta.clone())?;
     writer.write(&answered?)?;
     writer.finish()?;
-    let weights = Weights {
-        model,
-        entries,
-        meta: meta.clone(),
-        normalisation: None,
-        symmetries: Default::default(),
-    };
-    weights.save(&folder.join(format!("{name}.safetensors")))
+    operator.save(&folder.join(format!("{name}.safetensors")))
 }

@@ -21,9 +21,12 @@ impl BoxDomain {
                 .zip(&hi)
                 .all(|(a, b)| a.is_finite() && b.is_finite() && a < b);
         if !fine {
-            return Err(Error::Setting(format!(
-                "a box needs one finite lower and upper end per axis, lower < upper; got {lo:?} and {hi:?}"
-            )));
+            return Err(Error::setting(
+                "domain",
+                format!(
+                    "a box needs one finite lower and upper end per axis, lower < upper; got {lo:?} and {hi:?}"
+                ),
+            ));
         }
         Ok(Self { lo, hi })
     }

@@ -22,9 +22,25 @@ pub enum Error {
         column: Option<String>,
         what: String,
     },
-    /// Settings that contradict each other or the problem.
+    /// A sample that cannot be taken; counted from 0 among those that were given, or among those of `role`.
+    #[error("{}sample {index}: {what}", before(role))]
+    Sample {
+        /// Such as `training` or `validation`.
+        role: Option<&'static str>,
+        index: usize,
+        what: String,
+    },
+    /// A setting that is wrong in itself, or beside others.
+    #[error("{setting}{}: {what}", value.as_deref().map(|v| format!(" = {v}")).unwrap_or_default())]
+    Setting {
+        /// As in a recipe, such as `train.rate`, or the name of an argument.
+        setting: String,
+        value: Option<String>,
+        what: String,
+    },
+    /// Data and networks that do not suit each other, or what is asked of them.
     #[error("{0}")]
-    Setting(String),
+    Unsuitable(String),
     /// A numerical method did not reach its tolerance.
     #[error("{0}")]
     Numerics(String),
@@ -42,7 +58,45 @@ fn part(kind: &str, name: &Option<String>) -> String {
     }
 }
 
+fn before(role: &Option<&'static str>) -> String {
+    role.map(|r| format!("{r} ")).unwrap_or_default()
+}
+
 impl Error {
+    /// Of a setting, in the words that follow its name.
+    pub(crate) fn setting(name: impl Into<String>, what: impl Into<String>) -> Error {
+        Error::Setting {
+            setting: name.into(),
+            value: None,
+            what: what.into(),
+        }
+    }
+
+    /// Adds the value to the error of a setting.
+    pub(crate) fn with_value(mut self, given: impl std::fmt::Display) -> Error {
+        if let Error::Setting { value, .. } = &mut self {
+            *value = Some(given.to_string());
+        }
+        self
+    }
+
+    /// Of one of the samples that were given.
+    pub(crate) fn sample(index: usize, what: impl Into<String>) -> Error {
+        Error::Sample {
+            role: None,
+            index,
+            what: what.into(),
+        }
+    }
+
+    /// Says whose a sample is.
+    pub(crate) fn of(mut self, whose: &'static str) -> Error {
+        if let Error::Sample { role, .. } = &mut self {
+            *role = Some(whose);
+        }
+        self
+    }
+
     /// Closure for `map_err`: the failed action on `path`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();

@@ -2,32 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Rows, Sample, Source, Watch};
+use crate::data::{Dataset, Rows, Sample, Watch};
 use crate::error::Result;
-use crate::predict::Predictor;
+use crate::operator::Operator;
 
 /// The relative L² errors of the first `count` samples of a stream, a block at a time.
 pub fn errors(
-    predictor: &Predictor,
-    source: &Source,
+    operator: &Operator,
+    source: &Dataset,
     count: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<f64>> {
     let both = ["the data of the model", "this"];
-    predictor
-        .meta()
-        .check_same_channels(&source.meta()?, both)?;
+    operator.meta().check_same_channels(&source.meta()?, both)?;
     let mut errors = Vec::new();
     source.blocks(count, watch, |block| {
-        errors.extend(block_errors(predictor, block)?);
+        errors.extend(block_errors(operator, block)?);
         Ok(())
     })?;
     Ok(errors)
 }
 
 /// The relative L² error of each sample.
-pub fn block_errors(predictor: &Predictor, samples: &[Sample]) -> Result<Vec<f64>> {
-    let found = predictor.predict_samples(&samples.iter().collect::<Vec<_>>())?;
+pub fn block_errors(operator: &Operator, samples: &[Sample]) -> Result<Vec<f64>> {
+    let found = operator.predict_samples(&samples.iter().collect::<Vec<_>>())?;
     let pairs = found.iter().zip(samples);
     Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
 }
@@ -85,7 +83,7 @@ mod tests {
 
     #[test]
     fn errors_and_their_summary_are_those_of_the_formulas() {
-        let rows = |v: &[f32]| Rows::new(1, v.to_vec());
+        let rows = |v: &[f32]| Rows::of(1, v.to_vec());
         let error = relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 5.0]));
         assert!((error - (10.0f64).sqrt() / 5.0).abs() < 1e-9);
         assert_eq!(relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 0.0])), 5.0);

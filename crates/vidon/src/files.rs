@@ -21,11 +21,8 @@ pub(crate) fn ending<'a>(path: &Path, what: &str, endings: &[&'a str]) -> Result
         let [others @ .., last] = endings else {
             unreachable!("there are endings")
         };
-        Error::Setting(format!(
-            "{}: {what} are written as .{} or .{last}",
-            path.display(),
-            others.join(", .")
-        ))
+        let wanted = format!(".{} or .{last}", others.join(", ."));
+        Error::data(path, format!("{what} are written as {wanted}"))
     })
 }
 

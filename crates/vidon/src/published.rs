@@ -1,7 +1,6 @@
 //! The errors that the paper publishes: what a reproduction is measured against.
 
-use crate::models::ModelName;
-use crate::problems::ProblemName;
+use crate::config::ModelName;
 use crate::sensors::Layout;
 
 /// A published mean relative L² test error. Its deviation is over five trainings, or five test sets for layouts that
@@ -13,22 +12,22 @@ pub struct Published {
 }
 
 /// The paper's error of a network on a problem seen through a layout, where it has one.
-pub fn published(problem: ProblemName, layout: Layout, model: ModelName) -> Option<Published> {
+pub fn published(problem: &str, layout: Layout, model: ModelName) -> Option<Published> {
     let column = COLUMNS.iter().position(|c| *c == (problem, model))?;
     let (_, row) = ERRORS.iter().find(|row| row.0 == layout)?;
     let [mean, std] = row[column].map(|percent| percent / 100.0);
     (!mean.is_nan()).then_some(Published { mean, std })
 }
 
-const COLUMNS: [(ProblemName, ModelName); 8] = [
-    (ProblemName::Darcy, ModelName::Fno),
-    (ProblemName::Darcy, ModelName::DeepOnet),
-    (ProblemName::Darcy, ModelName::Vidon),
-    (ProblemName::AllenCahn, ModelName::DeepOnet),
-    (ProblemName::AllenCahn, ModelName::Vidon),
-    (ProblemName::NavierStokes, ModelName::Fno),
-    (ProblemName::NavierStokes, ModelName::DeepOnet),
-    (ProblemName::NavierStokes, ModelName::Vidon),
+const COLUMNS: [(&str, ModelName); 8] = [
+    ("darcy", ModelName::Fno),
+    ("darcy", ModelName::DeepOnet),
+    ("darcy", ModelName::Vidon),
+    ("allen-cahn", ModelName::DeepOnet),
+    ("allen-cahn", ModelName::Vidon),
+    ("navier-stokes", ModelName::Fno),
+    ("navier-stokes", ModelName::DeepOnet),
+    ("navier-stokes", ModelName::Vidon),
 ];
 
 const NONE: [f64; 2] = [f64::NAN; 2];

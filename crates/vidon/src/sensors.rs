@@ -107,9 +107,10 @@ impl SensorSpec {
     pub fn new(domain: BoxDomain, grid: Vec<usize>, pool: Pool) -> Result<Self> {
         let dim = domain.dim();
         if grid.len() != dim || grid.iter().any(|&n| n < 2) {
-            return Err(Error::Setting(format!(
-                "the sensor grid {grid:?} needs {dim} axes of at least 2 points"
-            )));
+            return Err(Error::setting(
+                "grid",
+                format!("the sensor grid {grid:?} needs {dim} axes of at least 2 points"),
+            ));
         }
         if let Pool::Grid(fine) = &pool {
             let nested = fine.len() == dim
@@ -118,17 +119,23 @@ impl SensorSpec {
                     .zip(fine)
                     .all(|(&n, &p)| p >= n && (p - 1) % (n - 1) == 0);
             if !nested {
-                return Err(Error::Setting(format!(
-                    "the pool grid {fine:?} does not contain the sensor grid {grid:?}: on every axis, pool − 1 must be a multiple of grid − 1"
-                )));
+                return Err(Error::setting(
+                    "pool",
+                    format!(
+                        "the pool grid {fine:?} does not contain the sensor grid {grid:?}: on every axis, pool − 1 must be a multiple of grid − 1"
+                    ),
+                ));
             }
         }
         let spec = Self { domain, grid, pool };
         let most = *spec.count_range(Layout::Variable).end();
         match spec.pool_size() {
-            Some(size) if size < most => Err(Error::Setting(format!(
-                "the pool has {size} points, but the layouts `perturbed` and `variable` need up to {most}"
-            ))),
+            Some(size) if size < most => Err(Error::setting(
+                "pool",
+                format!(
+                    "the pool has {size} points, but the layouts `perturbed` and `variable` need up to {most}"
+                ),
+            )),
             _ => Ok(spec),
         }
     }

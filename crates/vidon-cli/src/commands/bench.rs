@@ -5,18 +5,17 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
-use vidon::data::{Channel, Meta, ProblemSource, Rows, Sample, Source};
-use vidon::models::{
-    Dims, Model, ModelConfig, ModelName, VidonConfig, Weights, paper_config, time_set_branch,
-};
-use vidon::problems::{Boundary, ProblemName, Split};
+use vidon::data::{Channel, Dataset, Meta, ProblemSource, Rows, Sample};
+use vidon::encoders::HeadsConfig;
+use vidon::problems::{Parameters, Split, named};
 use vidon::rng::stream;
 use vidon::sensors::Layout;
 use vidon::train::{TrainRecipe, time_steps};
-use vidon::{Error, Predictor, Result};
+use vidon::{ModelConfig, ModelName, Operator, time_set_branch};
 use vidon_kernels::{Isa, fma_peak};
 
 use crate::commands::cache::Cache;
+use crate::failure::{Failure, Result};
 use crate::memory::give_back;
 use crate::ui::{Ui, grouped, print};
 
@@ -82,7 +81,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let before = fma_peak(isa, 20);
     let measured = bench.all()?;
     if let (true, Some(word)) = (measured.is_empty(), &arguments.only) {
-        return Err(Error::Setting(format!(
+        return Err(Failure::Words(format!(
             "--only {word}: no measurement is called so; vidon bench --rounds 1 shows all of them"
         )));
     }
@@ -150,48 +149,42 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn all(&self) -> Result<Vec<Measured>> {
         let mut found = Vec::new();
-        let heads = VidonConfig::default();
+        let heads = HeadsConfig::default();
         for (sets, rows) in [(BATCH, 1089), (BATCH, 2601), (1, 10_000), (1, 1_000_000)] {
             let name = format!("set branch, {sets} × {rows} sensors");
             let operations = (sets * rows) as f64 * branch_operations(&heads);
             found.extend(self.measure(name, sets * rows, Some(operations), || {
-                time_set_branch(&heads, sets, rows, self.rounds + 1)
+                Ok(time_set_branch(&heads, sets, rows, self.rounds + 1)?)
             })?);
         }
         use Layout::{Random, Regular};
         use ModelName::{DeepOnet, Fno, Vidon};
-        use ProblemName::{AllenCahn, Darcy, NavierStokes};
         for (model, problem, layout, batch) in [
-            (Vidon, NavierStokes, Regular, BATCH),
-            (Vidon, NavierStokes, Random, BATCH),
-            (Vidon, Darcy, Regular, BATCH),
-            (Vidon, AllenCahn, Random, BATCH),
-            (DeepOnet, NavierStokes, Regular, BATCH),
-            (DeepOnet, Darcy, Regular, BATCH),
-            (Fno, NavierStokes, Regular, 20),
-            (Fno, Darcy, Regular, 20),
+            (Vidon, "navier-stokes", Regular, BATCH),
+            (Vidon, "navier-stokes", Random, BATCH),
+            (Vidon, "darcy", Regular, BATCH),
+            (Vidon, "allen-cahn", Random, BATCH),
+            (DeepOnet, "navier-stokes", Regular, BATCH),
+            (DeepOnet, "darcy", Regular, BATCH),
+            (Fno, "navier-stokes", Regular, 20),
+            (Fno, "darcy", Regular, 20),
         ] {
-            let boundary = (problem == Darcy).then_some(Boundary::Dirichlet);
-            let problem = problem.problem(boundary)?;
-            let config = paper_config(model, &*problem)?;
+            let problem = named(problem, &Parameters::new())?;
+            let config = ModelConfig::of_paper(model, &*problem)?;
             let (train, name) = match problem.name() {
                 // Its trunk on all queries would be most of the step.
                 "allen-cahn" => (Some(256), ", 256 queries"),
                 _ => (None, ""),
             };
-            let label = match model {
-                Vidon => "VIDON",
-                DeepOnet => "DeepONet",
-                Fno => "FNO",
-            };
             let name = format!(
-                "{label} step, {}, {layout}, batch {batch}{name}",
+                "{} step, {}, {layout}, batch {batch}{name}",
+                model.name(),
                 problem.name()
             );
             if !self.wanted(&name) {
                 continue;
             }
-            let source = Source::Problem(ProblemSource {
+            let source = Dataset::from_source(ProblemSource {
                 problem,
                 layout,
                 split: Split::Train,
@@ -202,27 +195,25 @@ impl Bench<'_> {
                 scattered: None,
             });
             let samples = source.collect(batch, &())?;
-            let meta = source.meta()?;
-            let (model, mut entries) = Model::new(&config, Dims::from(&meta), 0)?;
-            model.fit(&mut entries, &meta, &samples)?;
+            let operator = Operator::untrained(&config, source.meta()?, &samples, 0)?;
             let train = TrainRecipe {
                 queries: train,
                 ..TrainRecipe::default()
             };
             let sensors = samples.iter().map(|s| s.sensor_coords.len()).sum();
             found.extend(self.measure(name, sensors, None, || {
-                time_steps(&model, &entries, &samples, &train, self.rounds + 1)
+                Ok(time_steps(&operator, &samples, &train, self.rounds + 1)?)
             })?);
         }
         for sensors in [1089, 10_000, 1_000_000] {
             let name = format!("VIDON prediction, {sensors} sensors, 65 × 65");
-            let predictor = Predictor::new(plane_vidon()?);
-            let sample = random_sample(sensors);
+            let operator = plane_vidon()?;
+            let sample = random_sample(sensors)?;
             found.extend(self.measure(name, sensors, None, || {
                 let one = || {
                     let start = Instant::now();
                     let queries = &sample.query_coords;
-                    predictor.predict(&sample.sensor_coords, &sample.sensor_values, queries)?;
+                    operator.predict(&sample.sensor_coords, &sample.sensor_values, queries)?;
                     Ok(start.elapsed().as_secs_f64())
                 };
                 (0..=self.rounds).map(|_| one()).collect()
@@ -230,21 +221,15 @@ impl Bench<'_> {
         }
         for sensors in [10_000, 1_000_000] {
             let name = format!("VIDON step, one sample of {sensors} sensors, activations not kept");
-            let weights = plane_vidon()?;
-            let samples = [random_sample(sensors)];
+            let operator = plane_vidon()?;
+            let samples = [random_sample(sensors)?];
             let train = TrainRecipe {
                 queries: Some(1000),
                 memory_gb: Some(0.0),
                 ..TrainRecipe::default()
             };
             found.extend(self.measure(name, sensors, None, || {
-                time_steps(
-                    &weights.model,
-                    &weights.entries,
-                    &samples,
-                    &train,
-                    self.rounds + 1,
-                )
+                Ok(time_steps(&operator, &samples, &train, self.rounds + 1)?)
             })?);
         }
         Ok(found)
@@ -283,11 +268,11 @@ impl Bench<'_> {
 }
 
 /// Operations of the heads for one sensor: forward, and twice that backward.
-fn branch_operations(config: &VidonConfig) -> f64 {
+fn branch_operations(config: &HeadsConfig) -> f64 {
     let heads = vidon_kernels::Heads {
-        count: config.heads,
+        count: config.count,
         inputs: config.d_enc,
-        hidden: config.head_hidden.clone(),
+        hidden: config.hidden.clone(),
         activation: vidon_kernels::Activation::Tanh,
         scale: 1.0,
     };
@@ -296,7 +281,7 @@ fn branch_operations(config: &VidonConfig) -> f64 {
 }
 
 /// The paper's VIDON in the plane.
-fn plane_vidon() -> Result<Weights> {
+fn plane_vidon() -> Result<Operator> {
     let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
     let meta = Meta::new(
         "bench",
@@ -305,31 +290,29 @@ fn plane_vidon() -> Result<Weights> {
         channels(&["x", "y"]),
         channels(&["u"]),
     );
-    let config = ModelConfig::Vidon(VidonConfig::default());
-    let (model, entries) = Model::new(&config, Dims::from(&meta), 0)?;
-    Ok(Weights {
-        model,
-        entries,
+    let samples = [random_sample(1)?];
+    Ok(Operator::untrained(
+        &ModelConfig::default(),
         meta,
-        normalisation: None,
-        symmetries: Default::default(),
-    })
+        &samples,
+        0,
+    )?)
 }
 
 /// Random sensors, and the grid of 65 × 65 points as queries.
-fn random_sample(sensors: usize) -> Sample {
+fn random_sample(sensors: usize) -> Result<Sample> {
     use rand::RngExt;
     let mut rng = stream(0, "bench", sensors as u64);
     let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
     let axis: Vec<f64> = (0..65).map(|i| i as f64 / 64.0).collect();
-    let queries = Rows::from_f64(2, &vidon::domain::product(&[axis.clone(), axis]));
-    Sample {
+    let queries = Rows::from_f64(2, &vidon::domain::product(&[axis.clone(), axis]))?;
+    Ok(Sample {
         name: None,
-        sensor_coords: Rows::new(2, numbers(2 * sensors)),
-        sensor_values: Rows::new(1, numbers(sensors)),
-        targets: Rows::new(1, numbers(queries.len())),
+        sensor_coords: Rows::new(2, numbers(2 * sensors))?,
+        sensor_values: Rows::new(1, numbers(sensors))?,
+        targets: Rows::new(1, numbers(queries.len()))?,
         query_coords: Arc::new(queries),
-    }
+    })
 }
 
 /// Bytes that the process has at most held since the last call, where the system tells.

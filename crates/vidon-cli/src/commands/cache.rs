@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidon::{Error, Result};
+
+use crate::failure::{Failure, Result};
 
 #[derive(Args)]
 pub struct Cache {
@@ -20,7 +21,7 @@ impl Cache {
             Some(folder) => Ok(Some(folder.clone())),
             None => match dirs::cache_dir() {
                 Some(folder) => Ok(Some(folder.join("vidon"))),
-                None => Err(Error::Setting(
+                None => Err(Failure::Words(
                     "the user's cache folder is not known; choose one with --cache, or --cache none".into(),
                 )),
             },

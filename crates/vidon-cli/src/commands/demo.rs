@@ -3,17 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidon::models::{ModelName, Weights};
-use vidon::problems::ProblemName;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe, Stop, Training};
-use vidon::{Error, Predictor, Result, published};
+use vidon::{Error, ModelName, Operator, published};
 
-use crate::choice::name_of;
 use crate::commands::cache::Cache;
 use crate::commands::eval::{PREDICTION, test_network, test_run};
-use crate::commands::generate::PROBLEMS;
 use crate::commands::train::{how_to_go_on, run_training};
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, percent, print};
 
 /// Learn travelling fronts from scattered sensors in two minutes: start here
@@ -45,17 +42,17 @@ pub struct Arguments {
 const RECIPE: &str = include_str!("../../../../recipes/fast/allen-cahn-variable.toml");
 
 /// Networks that come with the program, trained on the layout `variable`.
-const PRETRAINED: [(ProblemName, &[u8]); 3] = [
+const PRETRAINED: [(&str, &[u8]); 3] = [
     (
-        ProblemName::Darcy,
+        "darcy",
         include_bytes!("../../../../models/darcy.safetensors"),
     ),
     (
-        ProblemName::AllenCahn,
+        "allen-cahn",
         include_bytes!("../../../../models/allen-cahn.safetensors"),
     ),
     (
-        ProblemName::NavierStokes,
+        "navier-stokes",
         include_bytes!("../../../../models/navier-stokes.safetensors"),
     ),
 ];
@@ -66,14 +63,14 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         return show_pretrained(&arguments, ui);
     }
     if folder.join("recipe.toml").exists() {
-        return Err(Error::Setting(format!(
+        return Err(Failure::Words(format!(
             "{0} holds a run already; remove it, or choose another folder with --out. To see what it learned:\n  vidon eval {0}",
             folder.display()
         )));
     }
     let cache = arguments.cache.folder()?;
     let mut recipe = Recipe::parse(RECIPE, &[])
-        .map_err(|what| Error::Setting(format!("the demo's recipe: {what}")))?;
+        .map_err(|what| Failure::Words(format!("the demo's recipe: {what}")))?;
     recipe.train.budget = Some(arguments.budget);
     ui.note("1. data: 1000 fronts seen by 608 to 744 random sensors each");
     let watch = ui.spinner("making the data");
@@ -90,7 +87,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         "3. testing on {samples} new fronts, on 76 × 76 points at 41 times"
     ));
     let summary = test_run(folder, samples, cache, ui)?;
-    let paper = published(ProblemName::AllenCahn, Layout::Variable, ModelName::Vidon);
+    let paper = published("allen-cahn", Layout::Variable, ModelName::Vidon);
     print(&format!(
         "\nmean relative L² error on {samples} test samples: {} (the paper's VIDON, after 2 million steps on a GPU: {})
 
@@ -124,14 +121,13 @@ fn show_pretrained(arguments: &Arguments, ui: &Ui) -> Result<()> {
         "{:<16} {:>10} {:>12}  picture",
         "problem", "error", "the paper's"
     )];
-    for (problem, bytes) in PRETRAINED {
-        let name = name_of(PROBLEMS, problem);
+    for (name, bytes) in PRETRAINED {
         ui.note(format!("{name}: testing on {samples} new functions"));
-        let predictor = Predictor::new(Weights::from_bytes(name, bytes)?);
+        let operator = Operator::from_bytes(name, bytes)?;
         let picture = folder.join(format!("{name}.png"));
         let cache = arguments.cache.folder()?;
-        let summary = test_network(&predictor, samples, &picture, cache, ui)?;
-        let paper = published(problem, Layout::Variable, ModelName::Vidon);
+        let summary = test_network(&operator, samples, &picture, cache, ui)?;
+        let paper = published(name, Layout::Variable, ModelName::Vidon);
         lines.push(format!(
             "{name:<16} {:>10} {:>12}  {}",
             percent(summary.mean),

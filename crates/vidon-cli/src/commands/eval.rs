@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use vidon::data::{Meta, ProblemSource, Sample, Source};
+use vidon::Operator;
+use vidon::data::{Dataset, Meta, ProblemSource};
 use vidon::eval::{ErrorSummary, errors};
 use vidon::plot::{comparison_panels, draw, picture_ending};
 use vidon::problems::Split;
 use vidon::sensors::Layout;
-use vidon::{Error, Predictor, Result};
 
 use crate::choice::one_of;
 use crate::commands::cache::Cache;
 use crate::commands::draw_heads;
 use crate::commands::generate::{LAYOUTS, SPLITS};
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, percent, print};
 
 /// Measure the relative L² error of a trained network
@@ -76,41 +77,38 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     for picture in arguments.plot.iter().chain(&arguments.plot_heads) {
         picture_ending(picture)?;
     }
-    let predictor = Predictor::load(&arguments.model)?;
-    let source = source(&arguments, &predictor)?;
-    let wanted = arguments.samples.unwrap_or(source.size());
-    let samples = match &source {
-        Source::File(file) => wanted.min(file.len()),
-        Source::Problem(_) => wanted,
-    };
+    let operator = Operator::load(&arguments.model)?;
+    let source = source(&arguments, &operator)?;
+    let wanted = arguments.samples.unwrap_or(source.usual());
+    let samples = source.available().map_or(wanted, |n| wanted.min(n));
     if samples == 0 {
-        return Err(Error::Setting("--samples must be at least 1".into()));
+        return Err(Failure::Words("--samples must be at least 1".into()));
     }
     let drawn = arguments.plot.is_some() || arguments.plot_heads.is_some();
-    let there = samples.max(source.size());
+    let there = samples.max(source.usual());
     if drawn && arguments.sample >= there {
-        return Err(Error::Setting(format!(
+        return Err(Failure::Words(format!(
             "--sample {}: there are samples 0 to {}",
             arguments.sample,
             there - 1
         )));
     }
-    let found = errors(&predictor, &source, samples, &ui.progress(samples))?;
+    let found = errors(&operator, &source, samples, &ui.progress(samples))?;
     let meta = source.meta()?;
-    report(&arguments, &predictor, &meta, &found)?;
+    report(&arguments, &operator, &meta, &found)?;
     if drawn {
-        pictures(&arguments, &predictor, &source, &meta, ui)?;
+        pictures(&arguments, &operator, &source, &meta, ui)?;
     }
     Ok(())
 }
 
-fn report(arguments: &Arguments, predictor: &Predictor, meta: &Meta, found: &[f64]) -> Result<()> {
+fn report(arguments: &Arguments, operator: &Operator, meta: &Meta, found: &[f64]) -> Result<()> {
     let summary = ErrorSummary::new(found);
     if arguments.json {
         return print(&format!(
             "{:#}",
             json!({
-                "model": predictor.model().name(),
+                "model": operator.name().name(),
                 "weights": arguments.model.to_string_lossy(),
                 "data": meta.provenance,
                 "relative_l2": summary,
@@ -118,22 +116,22 @@ fn report(arguments: &Arguments, predictor: &Predictor, meta: &Meta, found: &[f6
             })
         ));
     }
-    print(&table(predictor, meta, &summary))
+    print(&table(operator, meta, &summary))
 }
 
 /// What to judge by.
-fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
+fn source(arguments: &Arguments, operator: &Operator) -> Result<Dataset> {
     if let Some(path) = &arguments.data {
-        return Source::open(path);
+        return Ok(Dataset::open(path)?);
     }
-    let Some(mut source) = ProblemSource::of(predictor.meta())? else {
-        return Err(Error::Setting(format!(
+    let Some(mut source) = ProblemSource::of(operator.meta())? else {
+        return Err(Failure::Words(format!(
             "{} was not trained on one of the paper's problems; give test data with --data",
             arguments.model.display()
         )));
     };
     if source.split == Split::Test && arguments.split == Split::Test {
-        return Err(Error::Setting(format!(
+        return Err(Failure::Words(format!(
             "{} was trained on the problem's test functions; give other data with --data",
             arguments.model.display()
         )));
@@ -144,10 +142,10 @@ fn source(arguments: &Arguments, predictor: &Predictor) -> Result<Source> {
         source.layout = Layout::Random;
         source.scattered = Some(count as usize);
     }
-    predictor.model().check_layout(source.layout)?;
-    source.sensors_on_grid = predictor.model().answers_at_sensors();
+    operator.check_layout(source.layout)?;
+    source.sensors_on_grid = operator.answers_at_sensors();
     source.cache = arguments.cache.folder()?;
-    Ok(Source::Problem(source))
+    Ok(Dataset::from_source(source))
 }
 
 /// Measures the network of a run on the test functions of its problem, through the layout it was trained on, and draws the first of them
@@ -159,7 +157,7 @@ pub fn test_run(
     ui: &Ui,
 ) -> Result<ErrorSummary> {
     test_network(
-        &Predictor::load(folder)?,
+        &Operator::load(folder)?,
         samples,
         &folder.join(PREDICTION),
         cache,
@@ -169,21 +167,21 @@ pub fn test_run(
 
 /// The same for a network from anywhere, with the picture at `picture`.
 pub fn test_network(
-    predictor: &Predictor,
+    operator: &Operator,
     samples: usize,
     picture: &Path,
     cache: Option<PathBuf>,
     ui: &Ui,
 ) -> Result<ErrorSummary> {
-    let mut source = ProblemSource::of(predictor.meta())?.expect("one of the paper's problems");
+    let mut source = ProblemSource::of(operator.meta())?.expect("one of the paper's problems");
     source.split = Split::Test;
-    source.sensors_on_grid = predictor.model().answers_at_sensors();
+    source.sensors_on_grid = operator.answers_at_sensors();
     source.cache = cache;
-    let source = Source::Problem(source);
-    let found = errors(predictor, &source, samples, &ui.progress(samples))?;
+    let source = Dataset::from_source(source);
+    let found = errors(operator, &source, samples, &ui.progress(samples))?;
     let summary = ErrorSummary::new(&found);
     let sample = source.collect(1, &())?.remove(0);
-    let found = predictor.predict_samples(&[&sample])?.remove(0);
+    let found = operator.predict_samples(&[&sample])?.remove(0);
     let panels = comparison_panels(&source.meta()?, &sample, &found);
     draw(picture, &panels, 4)?;
     Ok(summary)
@@ -192,7 +190,7 @@ pub fn test_network(
 /// The picture that [`test_run`] leaves in the folder of a run.
 pub const PREDICTION: &str = "prediction.png";
 
-fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
+fn table(operator: &Operator, meta: &Meta, summary: &ErrorSummary) -> String {
     let word = |key: &str| {
         meta.provenance
             .get(key)
@@ -212,7 +210,7 @@ fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
     let [mean, std, median, worst] = numbers;
     format!(
         "{header}\n{:<10} {:<32} {:>8} {mean:>10} {std:>10} {median:>10} {worst:>10}\nrelative L² error; the worst is sample {}",
-        predictor.model().name(),
+        operator.name().name(),
         data.trim(),
         summary.samples,
         summary.worst_sample
@@ -221,36 +219,20 @@ fn table(predictor: &Predictor, meta: &Meta, summary: &ErrorSummary) -> String {
 
 fn pictures(
     arguments: &Arguments,
-    predictor: &Predictor,
-    source: &Source,
+    operator: &Operator,
+    source: &Dataset,
     meta: &Meta,
     ui: &Ui,
 ) -> Result<()> {
-    let sample = nth(source, arguments.sample, ui)?;
+    let n = arguments.sample;
+    let sample = source.sample(n, &ui.progress(n + 1))?;
     if let Some(path) = &arguments.plot {
-        let found = predictor.predict_samples(&[&sample])?.remove(0);
+        let found = operator.predict_samples(&[&sample])?.remove(0);
         draw(path, &comparison_panels(meta, &sample, &found), 4)?;
         ui.note(format!("{}: sample {}", path.display(), arguments.sample));
     }
     if let Some(path) = &arguments.plot_heads {
-        draw_heads(path, predictor, meta, &sample, ui)?;
+        draw_heads(path, operator, meta, &sample, ui)?;
     }
     Ok(())
-}
-
-/// Sample `n` of a stream.
-fn nth(source: &Source, n: usize, ui: &Ui) -> Result<Sample> {
-    if let Source::File(file) = source {
-        return file.sample(n);
-    }
-    let mut found = None;
-    let mut at = 0;
-    source.blocks(n + 1, &ui.progress(n + 1), |block| {
-        if (at..at + block.len()).contains(&n) {
-            found = Some(block[n - at].clone());
-        }
-        at += block.len();
-        Ok(())
-    })?;
-    Ok(found.expect("as many samples as asked for"))
 }

@@ -1,19 +1,20 @@
-//! `vidon generate`: samples of the paper's problems as a dataset.
+//! `vidon generate`: samples of a problem as a dataset.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use serde_json::Value;
 use vidon::data::Generator;
-use vidon::problems::{Boundary, ProblemName, Split};
+use vidon::problems::{Parameters, Split, named};
 use vidon::sensors::Layout;
-use vidon::{Error, Result};
 
-use crate::choice::{Choice, one_of};
+use crate::choice::{Choice, a_problem, one_of};
 use crate::commands::cache::Cache;
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count};
 
-/// Make samples of one of the paper's problems
+/// Make samples of a problem, such as those of the paper
 ///
 /// Each sample is a function seen by sensors, and the function that the problem maps it to. Training and validation
 /// targets are known at the sample's own sensors (Allen–Cahn: at 21 times); test targets on a fine grid.
@@ -27,8 +28,8 @@ use crate::ui::{Ui, count};
   vidon generate navier-stokes --layout regular --split val --seed 7 --out val.parquet")]
 pub struct Arguments {
     /// Which problem
-    #[arg(value_parser = one_of(PROBLEMS))]
-    problem: ProblemName,
+    #[arg(value_parser = a_problem())]
+    problem: &'static str,
 
     /// Where the sensors are
     #[arg(long, value_parser = one_of(LAYOUTS))]
@@ -50,9 +51,9 @@ pub struct Arguments {
     #[arg(long, value_name = "S")]
     sensor_seed: Option<u64>,
 
-    /// Boundary condition (darcy)
-    #[arg(long, value_parser = one_of(BOUNDARIES))]
-    boundary: Option<Boundary>,
+    /// Change a setting of the problem, such as boundary=periodic (darcy); may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    parameter: Vec<(String, Value)>,
 
     /// The dataset to write
     #[arg(long, short, value_name = "FILE.parquet")]
@@ -61,24 +62,6 @@ pub struct Arguments {
     #[command(flatten)]
     cache: Cache,
 }
-
-pub const PROBLEMS: &[Choice<ProblemName>] = &[
-    (
-        ProblemName::Darcy,
-        "darcy",
-        "Porous flow on the unit square: permeability to pressure",
-    ),
-    (
-        ProblemName::AllenCahn,
-        "allen-cahn",
-        "Travelling fronts on [0,2]²: the start to all of space-time",
-    ),
-    (
-        ProblemName::NavierStokes,
-        "navier-stokes",
-        "Decaying vortices on the torus: vorticity at t = 0 to t = 5",
-    ),
-];
 
 pub const LAYOUTS: &[Choice<Layout>] = &[
     (Layout::Regular, "regular", "Cartesian grid, ends included"),
@@ -119,25 +102,20 @@ pub const SPLITS: &[Choice<Split>] = &[
     (Split::Test, "test", "To judge by; targets on a fine grid"),
 ];
 
-const BOUNDARIES: &[Choice<Boundary>] = &[
-    (
-        Boundary::Dirichlet,
-        "dirichlet",
-        "u = 0 on the boundary, f = 1 (the default)",
-    ),
-    (
-        Boundary::Periodic,
-        "periodic",
-        "The torus, f = sin(2πx)·sin(2πy)",
-    ),
-];
+/// A setting of a problem: its name, and a value as in JSON, or a word.
+fn parse_parameter(text: &str) -> std::result::Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.into()));
+    Ok((name.into(), value))
+}
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let problem = arguments.problem.problem(arguments.boundary)?;
+    let parameters = Parameters::from_iter(arguments.parameter);
+    let problem = named(arguments.problem, &parameters)?;
     let split = arguments.split;
     let samples = arguments.samples.unwrap_or(split.paper_size());
     if samples == 0 {
-        return Err(Error::Setting("--samples must be at least 1".into()));
+        return Err(Failure::Words("--samples must be at least 1".into()));
     }
     let cache = arguments.cache.folder()?;
     let sensor_seed = arguments.sensor_seed.unwrap_or(arguments.seed);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::data::{ArrayNames, Columns, Details, Imported, Missing, import_npz, import_tables};
-use vidon::{Error, Result};
 
 use crate::choice::{Choice, one_of};
 use crate::commands::describe;
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count, print};
 
 /// Turn your own measurements into a dataset
@@ -193,24 +193,24 @@ impl Arguments {
             let names: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
             if names.is_empty() {
                 let what = "which columns of the table are meant?";
-                return Err(Error::Setting(format!("{option} is needed: {what}")));
+                return Err(Failure::Words(format!("{option} is needed: {what}")));
             }
             match names
                 .iter()
                 .enumerate()
                 .find(|(i, name)| names[..*i].contains(name))
             {
-                Some((_, name)) => Err(Error::Setting(format!("{option} names {name} twice"))),
+                Some((_, name)) => Err(Failure::Words(format!("{option} names {name} twice"))),
                 None => Ok(names),
             }
         };
         if self.counts.is_some() || self.target_counts.is_some() {
-            return Err(Error::Setting(
+            return Err(Failure::Words(
                 "--counts and --target-counts belong to .npz archives".into(),
             ));
         }
         let sample = self.sample.clone().ok_or_else(|| {
-            Error::Setting(
+            Failure::Words(
                 "--sample is needed: which column says to which sample a line belongs?".into(),
             )
         })?;
@@ -234,14 +234,14 @@ impl Arguments {
             (!self.unit.is_empty(), "--unit"),
         ];
         if let Some((_, option)) = tables_only.iter().find(|(given, _)| *given) {
-            return Err(Error::Setting(format!(
+            return Err(Failure::Words(format!(
                 "{option} belongs to tables; a .npz has everything in it"
             )));
         }
         let one = |given: &[String], option: &str, default: String| match given {
             [] => Ok(default),
             [name] => Ok(name.clone()),
-            _ => Err(Error::Setting(format!(
+            _ => Err(Failure::Words(format!(
                 "{option} names one array of the .npz"
             ))),
         };
@@ -260,7 +260,7 @@ impl Arguments {
         let mut ranges = HashMap::new();
         for (name, range) in &self.range {
             if ranges.insert(name.clone(), *range).is_some() {
-                return Err(Error::Setting(format!("--range gives {name} twice")));
+                return Err(Failure::Words(format!("--range gives {name} twice")));
             }
         }
         Ok(Details {
@@ -279,7 +279,7 @@ impl Arguments {
         ];
         let mut units = HashMap::new();
         for given in &self.unit {
-            let fail = |what: &str| Err(Error::Setting(format!("--unit {given}: {what}")));
+            let fail = |what: &str| Err(Failure::Words(format!("--unit {given}: {what}")));
             let Some((name, unit)) = given.split_once('=') else {
                 return fail("wanted COLUMN=UNIT, for example x=m");
             };

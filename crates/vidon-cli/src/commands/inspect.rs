@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use vidon::data::{Channel, DatasetReader, Sample, Summary};
-use vidon::models::Extent;
-use vidon::{Predictor, Result};
+use vidon::{Extent, Operator};
 
 use crate::commands::describe;
+use crate::failure::Result;
 use crate::ui::{grouped, print};
 
 /// Show what a dataset or a model holds, and check every number in it
@@ -69,32 +69,25 @@ pub fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn inspect_model(arguments: &Arguments) -> Result<()> {
-    let predictor = Predictor::load(&arguments.file)?;
-    let weights = predictor.weights();
-    let parameters: usize = weights
-        .entries
-        .iter()
-        .filter(|e| e.trained)
-        .map(|e| e.values.len())
-        .sum();
-    let extents = weights.model.branch_and_trunk();
+    let operator = Operator::load(&arguments.file)?;
+    let (parameters, extents) = (operator.parameters(), operator.branch_and_trunk());
     if arguments.json {
         let extent = |e: &Extent| json!({ "depth": e.depth, "width": e.width, "size": e.size });
-        let tensors: Vec<Value> = weights
-            .entries
+        let tensors: Vec<Value> = operator
+            .entries()
             .iter()
             .map(|e| json!({ "name": e.name, "shape": e.shape }))
             .collect();
         return print(&format!(
             "{:#}",
             json!({
-                "model": weights.model.config(),
+                "model": operator.config(),
                 "parameters": parameters,
                 "branch": extents.as_ref().map(|e| extent(&e[0])),
                 "trunk": extents.as_ref().map(|e| extent(&e[1])),
-                "normalisation": weights.normalisation,
+                "scaling": operator.scaling(),
                 "tensors": tensors,
-                "data": weights.meta,
+                "data": operator.meta(),
             })
         ));
     }
@@ -102,13 +95,13 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
         format!(
             "{}: {} for {}",
             arguments.file.display(),
-            weights.model.name(),
-            weights.meta.name
+            operator.name().name(),
+            operator.meta().name
         ),
         format!("parameters {}", grouped(parameters)),
         "\ncolumns".into(),
     ];
-    for (part, channels) in Sample::PARTS.iter().zip(weights.meta.channels()) {
+    for (part, channels) in Sample::PARTS.iter().zip(operator.meta().channels()) {
         lines.push(format!("  {part:<14} {}", names(channels)));
     }
     if let Some(extents) = extents {
@@ -126,7 +119,7 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
         }
     }
     lines.push("\ntensors".into());
-    for entry in &weights.entries {
+    for entry in operator.entries() {
         lines.push(format!("  {:<28} {:?}", entry.name, entry.shape));
     }
     print(&lines.join("\n"))

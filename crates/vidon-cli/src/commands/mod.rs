@@ -14,24 +14,25 @@ pub mod train;
 
 use std::path::Path;
 
+use vidon::Operator;
 use vidon::data::{Meta, Sample, Summary};
 use vidon::plot::{draw, head_panels};
-use vidon::{Error, Predictor, Result};
 
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count, grouped};
 
 /// Draws on a sample's sensors what VIDON's heads look at.
 fn draw_heads(
     path: &Path,
-    predictor: &Predictor,
+    operator: &Operator,
     meta: &Meta,
     sample: &Sample,
     ui: &Ui,
 ) -> Result<()> {
-    let heads = predictor.head_weights(sample)?.ok_or_else(|| {
-        Error::Setting(format!(
+    let heads = operator.head_weights(sample)?.ok_or_else(|| {
+        Failure::Words(format!(
             "this {} has no heads to draw",
-            predictor.model().name()
+            operator.name().name()
         ))
     })?;
     draw(path, &head_panels(meta, sample, &heads), 4)?;

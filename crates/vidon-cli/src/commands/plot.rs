@@ -6,9 +6,9 @@ use clap::Args;
 use vidon::data::{DatasetReader, Sample};
 use vidon::plot::{Part, curve_panels, draw, sample_panels};
 use vidon::train::read_metrics;
-use vidon::{Error, Result};
 
 use crate::choice::{Choice, one_of};
+use crate::failure::{Failure, Result};
 use crate::ui::Ui;
 
 /// Draw a sample of a dataset, or the learning curves of a run
@@ -72,7 +72,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     }
     let of_samples = arguments.sample.is_some() || arguments.only.is_some();
     if of_samples && arguments.files.iter().all(|f| f.is_dir()) {
-        return Err(Error::Setting(
+        return Err(Failure::Words(
             "--sample and --only are for datasets; of a run the learning curves are drawn".into(),
         ));
     }
@@ -84,7 +84,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
 /// The sample of that name or number. Numbers count rows unless names are numbers themselves.
 fn find(dataset: &DatasetReader, file: &Path, wanted: Option<&str>) -> Result<Sample> {
     let Some(wanted) = wanted else {
-        return dataset.sample(0);
+        return Ok(dataset.sample(0)?);
     };
     let mut names_are_numbers = false;
     if dataset.meta().named_samples {
@@ -98,8 +98,8 @@ fn find(dataset: &DatasetReader, file: &Path, wanted: Option<&str>) -> Result<Sa
         }
     }
     match wanted.parse() {
-        Ok(number) if !names_are_numbers => dataset.sample(number),
-        _ => Err(Error::Setting(format!(
+        Ok(number) if !names_are_numbers => Ok(dataset.sample(number)?),
+        _ => Err(Failure::Words(format!(
             "{}: there is no sample \"{wanted}\"",
             file.display()
         ))),

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
+use vidon::Operator;
 use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, rows_ending, write_rows};
 use vidon::domain::product;
 use vidon::files::same_file;
 use vidon::plot::{draw, picture_ending, prediction_panels};
-use vidon::{Error, Predictor, Result};
 
 use crate::commands::draw_heads;
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count};
 
 /// Predict a function from sensors
@@ -63,7 +64,7 @@ impl Arguments {
                 .into_iter()
                 .flatten();
             if read.any(|file| same_file(file, out)) {
-                return Err(Error::Setting(format!(
+                return Err(Failure::Words(format!(
                     "{} is to be read and written at once; choose another --out",
                     out.display()
                 )));
@@ -93,8 +94,8 @@ fn parse_grid(text: &str) -> std::result::Result<Grid, String> {
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     arguments.check()?;
-    let predictor = Predictor::load(&arguments.model)?;
-    let meta = predictor.meta();
+    let operator = Operator::load(&arguments.model)?;
+    let meta = operator.meta();
     let names =
         |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
     let columns = [names(&meta.sensor_coords), names(&meta.sensor_values)];
@@ -107,10 +108,10 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         }
         (None, None) => unreachable!("clap asks for one of them"),
     };
-    for note in predictor.doubts(&coords, &values, &queries) {
+    for note in operator.doubts(&coords, &values, &queries) {
         ui.note(format!("note: {note}"));
     }
-    let found = predictor.predict(&coords, &values, &queries)?;
+    let found = operator.predict(&coords, &values, &queries)?;
     let sample = Sample {
         name: None,
         sensor_coords: coords,
@@ -120,7 +121,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     };
     // First: a network may have no heads.
     if let Some(path) = &arguments.plot_heads {
-        draw_heads(path, &predictor, meta, &sample, ui)?;
+        draw_heads(path, &operator, meta, &sample, ui)?;
     }
     if let Some(path) = &arguments.out {
         let names = [names(&meta.query_coords), names(&meta.targets)].concat();
@@ -145,7 +146,7 @@ fn on_grid(meta: &Meta, sizes: &[usize]) -> Result<Rows> {
     let axes = &meta.query_coords;
     if sizes.len() != axes.len() {
         let names: Vec<&str> = axes.iter().map(|c| c.name.as_str()).collect();
-        return Err(Error::Setting(format!(
+        return Err(Failure::Words(format!(
             "--grid has {} axes, but the function has the {} coordinates {}",
             sizes.len(),
             axes.len(),
@@ -153,5 +154,5 @@ fn on_grid(meta: &Meta, sizes: &[usize]) -> Result<Rows> {
         )));
     }
     let axes_of = domain_of(axes)?.axes(sizes);
-    Ok(Rows::from_f64(axes.len(), &product(&axes_of)))
+    Ok(Rows::from_f64(axes.len(), &product(&axes_of))?)
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use vidon::Error;
 use vidon::plot::{curve_panels, draw};
 use vidon::train::{Budget, Floors, Outcome, Recipe, Stop, Training, read_metrics};
-use vidon::{Error, Result};
 
 use crate::commands::cache::Cache;
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, clock, count, grouped, percent};
 
 /// Train a network by a recipe
@@ -20,7 +21,7 @@ use crate::ui::{Ui, clock, count, grouped, percent};
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon train recipes/fast/darcy-variable.toml --budget 5m
-  vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.p=50
+  vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.decoder.p=50
   vidon train --resume runs/mine
   vidon train --resume runs/mine --steps 20000")]
 pub struct Arguments {
@@ -88,10 +89,10 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
 
 fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::Setting(format!("cannot read {}: {e}", path.display())))?;
+        .map_err(|e| Failure::Words(format!("cannot read {}: {e}", path.display())))?;
     let (steps, budget) = (arguments.steps, arguments.budget);
     parse(&text, &arguments.set, steps, budget)
-        .map_err(|what| Error::Setting(format!("{}: {what}", path.display())))
+        .map_err(|what| Failure::Words(format!("{}: {what}", path.display())))
 }
 
 /// The setting that is a limit, if one is.
@@ -108,13 +109,13 @@ pub fn parse(
     settings: &[String],
     steps: Option<u64>,
     budget: Option<Budget>,
-) -> std::result::Result<Recipe, String> {
+) -> Result<Recipe> {
     if let Some(setting) = limit_among(settings)
         && (steps.is_some() || budget.is_some())
     {
-        return Err(format!(
+        return Err(Failure::Words(format!(
             "--set {setting} is void beside --steps or --budget, which replace all limits; give it with --set alone"
-        ));
+        )));
     }
     let mut settings = settings.to_vec();
     // A limit on the command line makes those of the recipe void, once it has been read.
@@ -128,22 +129,22 @@ pub fn parse(
     Ok(recipe)
 }
 
-fn with_hint(error: Error, folder: &Path) -> Error {
+fn with_hint(error: Error, folder: &Path) -> Failure {
     match error {
-        Error::Data { file, what, .. } if file == folder => Error::Setting(format!(
+        Error::Data { file, what, .. } if file == folder => Failure::Words(format!(
             "{0}: {what}\n  vidon train --resume {0}",
             folder.display()
         )),
-        other => other,
+        other => other.into(),
     }
 }
 
 /// Trains with a progress line, draws the learning curves and says what came of it.
-pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcome> {
+pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Outcome> {
     ui.note(format!(
         "{}: {} with {}{}",
         folder.display(),
-        training.model().name(),
+        training.config().name().name(),
         count(training.parameters(), "parameter"),
         match training.step() {
             0 => String::new(),
@@ -169,7 +170,7 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
     });
     let targets = targets.map(|e| {
         let error = percent(e);
-        format!("the trunk's functions come within {error} of the targets")
+        format!("the decoder's functions come within {error} of the targets")
     });
     let floors: Vec<String> = sensors.into_iter().chain(targets).collect();
     if !floors.is_empty() {
@@ -202,7 +203,7 @@ pub fn run_training(training: Training, folder: &Path, ui: &Ui) -> Result<Outcom
     match outcome.stop {
         Stop::Finished => ui.note(done),
         Stop::Interrupted => ui.note(format!("stopped after {done}; everything is saved")),
-        Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder))),
+        Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder)).into()),
     }
     Ok(outcome)
 }

@@ -376,7 +376,7 @@ fn row(list: &ListArray, i: usize, width: usize) -> std::result::Result<Rows, &'
     if entries.null_count() > 0 || slice.null_count() > 0 {
         return Err("holds a null; only numbers are allowed");
     }
-    Ok(Rows::new(width, slice.values().to_vec()))
+    Ok(Rows::of(width, slice.values().to_vec()))
 }
 
 /// Why a file is no Parquet, in words that help.

@@ -59,7 +59,7 @@ impl<'a> Generator<'a> {
         let grid = (split == Split::Test).then(|| {
             let mut axes = spec.sensors.domain().axes(&spec.test_grid);
             axes.extend(spec.test_times.clone());
-            let queries = Arc::new(Rows::from_f64(axes.len(), &product(&axes)));
+            let queries = Arc::new(Rows::of_f64(axes.len(), &product(&axes)));
             (axes, queries)
         });
         let functions = FunctionSource::new(problem, split, seed, cache)?;
@@ -90,10 +90,10 @@ impl<'a> Generator<'a> {
     pub fn with_scattered_sensors(self, count: usize) -> Result<Self> {
         let most = self.spec.sensors.most();
         if !(1..=most).contains(&count) {
-            return Err(Error::Setting(format!(
-                "{count} sensors: {} has places for 1 to {most}",
-                self.problem.name()
-            )));
+            return Err(Error::setting(
+                "sensors",
+                format!("{} has places for 1 to {most}", self.problem.name()),
+            ));
         }
         Ok(Self {
             scattered: Some(count),
@@ -218,18 +218,15 @@ impl<'a> Generator<'a> {
                     None => places.clone(),
                 };
                 let targets = pair.output.at(&queries)?;
-                (
-                    Arc::new(Rows::from_f64(pair.output.dim(), &queries)),
-                    targets,
-                )
+                (Arc::new(Rows::of_f64(pair.output.dim(), &queries)), targets)
             }
         };
         Ok(Sample {
             name: None,
-            sensor_values: Rows::new(1, pair.input.at(&places)?),
-            sensor_coords: Rows::from_f64(dim, &places),
+            sensor_values: Rows::of(1, pair.input.at(&places)?),
+            sensor_coords: Rows::of_f64(dim, &places),
             query_coords,
-            targets: Rows::new(1, targets),
+            targets: Rows::of(1, targets),
         })
     }
 }

@@ -44,7 +44,7 @@ impl Channel {
 /// The box of some coordinates.
 pub fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
     if let Some(open) = coords.iter().find(|c| c.range.is_none()) {
-        return Err(Error::Setting(format!(
+        return Err(Error::Unsuitable(format!(
             "the coordinate {} never varies in the data, so its range is not known",
             open.name
         )));
@@ -73,6 +73,27 @@ pub struct Meta {
     /// Where the data comes from; free, for people and programs.
     #[serde(default)]
     pub provenance: serde_json::Value,
+}
+
+/// Widths of the four parts of a sample: d, d_v, d_y, d_u.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dims {
+    pub sensor_coords: usize,
+    pub sensor_values: usize,
+    pub query_coords: usize,
+    pub targets: usize,
+}
+
+impl From<&Meta> for Dims {
+    fn from(meta: &Meta) -> Self {
+        let [sensor_coords, sensor_values, query_coords, targets] = meta.widths();
+        Self {
+            sensor_coords,
+            sensor_values,
+            query_coords,
+            targets,
+        }
+    }
 }
 
 impl Meta {
@@ -124,7 +145,7 @@ impl Meta {
         let (mine, theirs) = (names(self), names(other));
         match mine == theirs {
             true => Ok(()),
-            false => Err(Error::Setting(format!(
+            false => Err(Error::Unsuitable(format!(
                 "the data do not fit together: {}: {mine}; {}: {theirs}",
                 both[0], both[1]
             ))),
@@ -134,7 +155,7 @@ impl Meta {
     /// The queries that all samples share, if they do.
     pub fn shared_queries(&self) -> Option<Rows> {
         let axes = self.query_grid.as_ref()?;
-        Some(Rows::from_f64(axes.len(), &product(axes)))
+        Some(Rows::of_f64(axes.len(), &product(axes)))
     }
 
     /// What makes the description unusable, if anything.

@@ -26,7 +26,7 @@ pub fn read_rows<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Resu
         let columns = &table.numbers[first..first + group.len()];
         first += group.len();
         let row = |i: usize| columns.iter().map(move |c| c[i] as f32);
-        Rows::new(group.len(), (0..table.len()).flat_map(row).collect())
+        Rows::of(group.len(), (0..table.len()).flat_map(row).collect())
     }))
 }
 
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn tables_come_back_and_gaps_are_named() {
         let folder = tempfile::tempdir().unwrap();
-        let places = Rows::new(2, vec![0.0, 1.0, 0.1, 1.0 / 3.0, 2.0, 3e-8]);
-        let values = Rows::new(1, vec![-1.5, 2.0, 1e20]);
+        let places = Rows::of(2, vec![0.0, 1.0, 0.1, 1.0 / 3.0, 2.0, 3e-8]);
+        let values = Rows::of(1, vec![-1.5, 2.0, 1e20]);
         let names: Vec<String> = ["x", "y", "u"].map(String::from).to_vec();
         for ending in ["csv", "parquet"] {
             let path = folder.path().join(format!("t.{ending}"));
@@ -142,7 +142,7 @@ mod tests {
     fn npy_has_the_shape_of_the_grid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("v.npy");
-        write_npy(&path, &Rows::new(1, vec![0.5; 6]), Some(&[2, 3])).unwrap();
+        write_npy(&path, &Rows::of(1, vec![0.5; 6]), Some(&[2, 3])).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let header = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
         assert_eq!((header % 64, bytes.len()), (0, header + 24));

@@ -2,27 +2,38 @@
 
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
+use crate::spaces::Symmetry;
+
 /// A matrix of `f32`, row-major: one point (or value vector) a row.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     width: usize,
     data: Vec<f32>,
 }
 
 impl Rows {
-    /// # Panics
-    /// If `data` is not a whole number of rows.
-    pub fn new(width: usize, data: Vec<f32>) -> Self {
-        assert!(
-            width > 0 && data.len().is_multiple_of(width),
-            "{} numbers are no rows of {width}",
-            data.len()
-        );
+    /// An error if `data` is not a whole number of rows.
+    pub fn new(width: usize, data: Vec<f32>) -> Result<Self> {
+        if width == 0 || !data.len().is_multiple_of(width) {
+            let what = format!("{} numbers are no rows of {width}", data.len());
+            return Err(Error::Unsuitable(what));
+        }
+        Ok(Self { width, data })
+    }
+
+    /// The same where lengths are right by construction.
+    pub(crate) fn of(width: usize, data: Vec<f32>) -> Self {
+        debug_assert!(width > 0 && data.len().is_multiple_of(width));
         Self { width, data }
     }
 
-    pub fn from_f64(width: usize, data: &[f64]) -> Self {
+    pub fn from_f64(width: usize, data: &[f64]) -> Result<Self> {
         Self::new(width, data.iter().map(|&v| v as f32).collect())
+    }
+
+    pub(crate) fn of_f64(width: usize, data: &[f64]) -> Self {
+        Self::of(width, data.iter().map(|&v| v as f32).collect())
     }
 
     pub fn len(&self) -> usize {
@@ -49,6 +60,10 @@ impl Rows {
         &self.data
     }
 
+    pub(crate) fn into_data(self) -> Vec<f32> {
+        self.data
+    }
+
     pub fn data_mut(&mut self) -> &mut [f32] {
         &mut self.data
     }
@@ -64,6 +79,42 @@ impl Rows {
         Rows {
             width: self.width,
             data: rows.copied().collect(),
+        }
+    }
+}
+
+/// A group of sensors: where they stand and what they read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sensors {
+    /// `m × d`
+    pub coords: Rows,
+    /// `m × d_v`
+    pub values: Rows,
+}
+
+impl Sensors {
+    /// Takes them to their image in the box with these ends.
+    pub(crate) fn transform(&mut self, symmetry: &Symmetry, ends: &[[f64; 2]]) {
+        let width = self.coords.width();
+        for point in self.coords.data_mut().chunks_exact_mut(width) {
+            symmetry.move_point(point, ends);
+        }
+        symmetry.turn_sign(self.values.data_mut());
+    }
+
+    pub fn len(&self) -> usize {
+        self.coords.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.coords.is_empty()
+    }
+
+    /// The sensors with these indices, in this order.
+    pub fn select(&self, indices: &[usize]) -> Self {
+        Self {
+            coords: self.coords.select(indices),
+            values: self.values.select(indices),
         }
     }
 }
@@ -175,10 +226,10 @@ pub(crate) mod tests {
         let numbers = |n: usize, step: f32| (0..n).map(|i| i as f32 * step).collect::<Vec<f32>>();
         Sample {
             name: None,
-            sensor_coords: Rows::new(2, numbers(2 * m, 0.5)),
-            sensor_values: Rows::new(1, numbers(m, -1.0)),
-            query_coords: Arc::new(Rows::new(3, numbers(3 * q, 0.25))),
-            targets: Rows::new(2, numbers(2 * q, 2.0)),
+            sensor_coords: Rows::of(2, numbers(2 * m, 0.5)),
+            sensor_values: Rows::of(1, numbers(m, -1.0)),
+            query_coords: Arc::new(Rows::of(3, numbers(3 * q, 0.25))),
+            targets: Rows::of(2, numbers(2 * q, 2.0)),
         }
     }
 
@@ -195,7 +246,7 @@ pub(crate) mod tests {
         };
         let expect = |found: String, words: &str| assert!(found.contains(words), "{found}");
         expect(
-            fault(&|s| s.sensor_values = Rows::new(1, vec![0.0; 2])),
+            fault(&|s| s.sensor_values = Rows::of(1, vec![0.0; 2])),
             "2 entries for 3 sensors",
         );
         expect(
@@ -209,7 +260,7 @@ pub(crate) mod tests {
         expect(fault(&|s| *s = small(0, 4)), "at least one sensor");
         expect(fault(&|s| *s = small(4, 0)), "at least one query");
         expect(
-            fault(&|s| s.targets = Rows::new(1, vec![0.0; 4])),
+            fault(&|s| s.targets = Rows::of(1, vec![0.0; 4])),
             "has 1 numbers a row, not 2",
         );
     }

@@ -1,6 +1,7 @@
-//! Where samples come from: one of the paper's problems, or a file.
+//! Where samples come from: a file, a problem, memory, or whatever a caller can make samples of.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::data::Watch;
 use crate::data::dataset::DatasetReader;
@@ -8,21 +9,60 @@ use crate::data::generate::Generator;
 use crate::data::meta::Meta;
 use crate::data::sample::Sample;
 use crate::error::{Error, Result};
-use crate::problems::{Boundary, Problem, ProblemName, Split};
+use crate::problems::{Parameters, Problem, Split, named};
 use crate::sensors::Layout;
 
 /// Samples handed on at a time from a file.
 const BLOCK: usize = 16;
 
-/// A stream of samples that is never in memory as a whole.
-pub enum Source {
-    Problem(ProblemSource),
-    File(DatasetReader),
+/// Samples, in order.
+pub trait SampleSource: Send + Sync {
+    /// The description of the samples.
+    fn meta(&self) -> Result<Meta>;
+
+    /// How many there are; none where as many can be had as are wanted.
+    fn available(&self) -> Option<usize>;
+
+    /// How many are taken where nobody says.
+    fn usual(&self) -> usize {
+        self.available().unwrap_or(1000)
+    }
+
+    /// Hands on the first `count` samples in blocks, in order.
+    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()>;
+
+    /// Sample `n`, counted from 0.
+    fn sample(&self, n: usize, watch: &dyn Watch) -> Result<Sample> {
+        let (mut found, mut at) = (None, 0);
+        self.blocks(n + 1, watch, &mut |block| {
+            if (at..at + block.len()).contains(&n) {
+                found = Some(block[n - at].clone());
+            }
+            at += block.len();
+            Ok(())
+        })?;
+        found.ok_or_else(|| {
+            let last = at.saturating_sub(1);
+            Error::sample(n, format!("there are samples 0 to {last}"))
+        })
+    }
+}
+
+/// Takes a block of samples.
+pub type HandOn<'a> = dyn FnMut(&[Sample]) -> Result<()> + Send + 'a;
+
+/// Samples from anywhere, for training and evaluation.
+pub struct Dataset(Box<dyn SampleSource>);
+
+/// Samples in memory.
+struct Memory {
+    meta: Meta,
+    samples: Vec<Sample>,
 }
 
 /// A problem seen through a layout.
 pub struct ProblemSource {
-    pub problem: Box<dyn Problem>,
+    pub problem: Arc<dyn Problem>,
     pub layout: Layout,
     pub split: Split,
     pub seed: u64,
@@ -43,18 +83,18 @@ impl ProblemSource {
             return Ok(None);
         };
         let wrong = |what: &str| {
-            Error::Setting(format!(
+            Error::Unsuitable(format!(
                 "the description of the data names no {what} that is known"
             ))
         };
         fn read<T: serde::de::DeserializeOwned>(value: Option<&serde_json::Value>) -> Option<T> {
             serde_json::from_value(value?.clone()).ok()
         }
-        let name: ProblemName = read(Some(name)).ok_or_else(|| wrong("problem"))?;
-        let boundary: Option<Boundary> = read(origin.pointer("/parameters/boundary"));
+        let name = name.as_str().ok_or_else(|| wrong("problem"))?;
+        let parameters: Parameters = read(origin.get("parameters")).unwrap_or_default();
         let seed = read(origin.get("seed")).ok_or_else(|| wrong("seed"))?;
         Ok(Some(Self {
-            problem: name.problem(boundary)?,
+            problem: named(name, &parameters)?,
             layout: read(origin.get("layout")).ok_or_else(|| wrong("layout"))?,
             split: read(origin.get("split")).unwrap_or(Split::Train),
             seed,
@@ -82,25 +122,111 @@ impl ProblemSource {
     }
 }
 
-impl Source {
+impl SampleSource for ProblemSource {
+    fn meta(&self) -> Result<Meta> {
+        Ok(self.generator()?.meta())
+    }
+
+    fn available(&self) -> Option<usize> {
+        None
+    }
+
+    /// As many as the paper has.
+    fn usual(&self) -> usize {
+        self.split.paper_size()
+    }
+
+    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
+        self.generator()?.blocks(count, watch, hand_on)?;
+        Ok(())
+    }
+}
+
+impl SampleSource for DatasetReader {
+    fn meta(&self) -> Result<Meta> {
+        Ok(DatasetReader::meta(self).clone())
+    }
+
+    fn available(&self) -> Option<usize> {
+        Some(self.len())
+    }
+
+    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
+        let mut samples = self.samples()?.take(count);
+        loop {
+            if watch.stopped() {
+                return Err(Error::Interrupted);
+            }
+            let block: Vec<Sample> = samples.by_ref().take(BLOCK).collect::<Result<_>>()?;
+            if block.is_empty() {
+                return Ok(());
+            }
+            watch.advance(block.len());
+            hand_on(&block)?;
+        }
+    }
+
+    fn sample(&self, n: usize, _: &dyn Watch) -> Result<Sample> {
+        DatasetReader::sample(self, n)
+    }
+}
+
+impl SampleSource for Memory {
+    fn meta(&self) -> Result<Meta> {
+        Ok(self.meta.clone())
+    }
+
+    fn available(&self) -> Option<usize> {
+        Some(self.samples.len())
+    }
+
+    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
+        let wanted = &self.samples[..count.min(self.samples.len())];
+        watch.advance(wanted.len());
+        wanted.chunks(BLOCK).try_for_each(hand_on)
+    }
+}
+
+impl Dataset {
+    /// A Parquet file.
     pub fn open(path: &Path) -> Result<Self> {
-        DatasetReader::open(path).map(Source::File)
+        Ok(Self::from_source(DatasetReader::open(path)?))
+    }
+
+    /// Samples in memory, each checked against the description.
+    pub fn from_samples(meta: Meta, samples: Vec<Sample>) -> Result<Self> {
+        if let Some(fault) = meta.fault() {
+            return Err(Error::Unsuitable(format!(
+                "the description of the data {fault}"
+            )));
+        }
+        for (index, sample) in samples.iter().enumerate() {
+            if let Some((part, what)) = sample.fault(meta.widths()) {
+                let what = format!("{part} {what}");
+                return Err(Error::sample(index, what));
+            }
+        }
+        Ok(Self::from_source(Memory { meta, samples }))
+    }
+
+    /// A problem seen through a layout, or a source of the caller's own.
+    pub fn from_source(source: impl SampleSource + 'static) -> Self {
+        Self(Box::new(source))
     }
 
     /// The description of the samples.
     pub fn meta(&self) -> Result<Meta> {
-        match self {
-            Source::Problem(source) => Ok(source.generator()?.meta()),
-            Source::File(reader) => Ok(reader.meta().clone()),
-        }
+        self.0.meta()
     }
 
-    /// How many samples there are; of a problem, as many as the paper has.
-    pub fn size(&self) -> usize {
-        match self {
-            Source::Problem(source) => source.split.paper_size(),
-            Source::File(reader) => reader.len(),
-        }
+    /// How many samples there are; none where as many can be had as are wanted.
+    pub fn available(&self) -> Option<usize> {
+        self.0.available()
+    }
+
+    /// How many are taken where nobody says: all, or of a problem as many as the paper has.
+    pub fn usual(&self) -> usize {
+        self.0.usual()
     }
 
     /// Hands on the first `count` samples in blocks, in order.
@@ -110,26 +236,12 @@ impl Source {
         watch: &dyn Watch,
         mut hand_on: impl FnMut(&[Sample]) -> Result<()> + Send,
     ) -> Result<()> {
-        match self {
-            Source::Problem(source) => {
-                source.generator()?.blocks(count, watch, hand_on)?;
-                Ok(())
-            }
-            Source::File(reader) => {
-                let mut samples = reader.samples()?.take(count);
-                loop {
-                    if watch.stopped() {
-                        return Err(Error::Interrupted);
-                    }
-                    let block: Vec<Sample> = samples.by_ref().take(BLOCK).collect::<Result<_>>()?;
-                    if block.is_empty() {
-                        return Ok(());
-                    }
-                    watch.advance(block.len());
-                    hand_on(&block)?;
-                }
-            }
-        }
+        self.0.blocks(count, watch, &mut hand_on)
+    }
+
+    /// Sample `n`, counted from 0.
+    pub fn sample(&self, n: usize, watch: &dyn Watch) -> Result<Sample> {
+        self.0.sample(n, watch)
     }
 
     /// The first `count` samples in memory.
@@ -155,11 +267,13 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Channel;
+    use crate::data::sample::tests::small;
 
     #[test]
     fn a_file_knows_the_problem_it_was_made_from() {
         let source = ProblemSource {
-            problem: ProblemName::AllenCahn.problem(None).unwrap(),
+            problem: named("allen-cahn", &Parameters::new()).unwrap(),
             layout: Layout::Variable,
             split: Split::Train,
             seed: 3,
@@ -171,24 +285,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.parquet");
         source.generator().unwrap().write(20, &path, &()).unwrap();
-        let file = Source::open(&path).unwrap();
+        let file = Dataset::open(&path).unwrap();
         let again = ProblemSource::of(&file.meta().unwrap()).unwrap().unwrap();
         assert_eq!(
             (again.layout, again.seed, again.sensor_seed),
             (Layout::Variable, 3, 4)
         );
-        let (made, read) = (Source::Problem(again), file);
+        let (made, read) = (Dataset::from_source(again), file);
         assert_eq!(
             made.collect(18, &()).unwrap(),
             read.collect(18, &()).unwrap()
         );
-        assert_eq!((made.size(), read.size()), (1000, 20));
+        assert_eq!((made.usual(), read.usual()), (1000, 20));
+    }
+
+    #[test]
+    fn memory_is_checked_and_handed_on() {
+        let samples: Vec<Sample> = (1..40).map(|m| small(m, 3)).collect();
+        let channels = |n: usize| (0..n).map(|i| Channel::named(format!("c{i}"))).collect();
+        let meta = Meta::new("memory", channels(2), channels(1), channels(3), channels(2));
+        let data = Dataset::from_samples(meta.clone(), samples.clone()).unwrap();
+        assert_eq!((data.available(), data.usual()), (Some(39), 39));
+        assert_eq!(data.collect(20, &()).unwrap(), samples[..20]);
+        assert_eq!(data.sample(30, &()).unwrap(), samples[30]);
+        assert!(data.sample(39, &()).is_err());
+        let mut damaged = samples;
+        damaged[7].targets.data_mut()[0] = f32::NAN;
+        let error = Dataset::from_samples(meta, damaged).err().unwrap();
+        let words = error.to_string();
+        assert!(words.contains("sample 7: targets holds NaN"), "{words}");
     }
 
     #[test]
     fn the_test_grid_can_carry_the_sensors() {
         let source = ProblemSource {
-            problem: ProblemName::NavierStokes.problem(None).unwrap(),
+            problem: named("navier-stokes", &Parameters::new()).unwrap(),
             layout: Layout::Regular,
             split: Split::Test,
             seed: 0,
@@ -197,7 +328,7 @@ mod tests {
             sensors_on_grid: true,
             scattered: None,
         };
-        let sample = |s: ProblemSource| Source::Problem(s).collect(1, &()).unwrap().remove(0);
+        let sample = |s: ProblemSource| Dataset::from_source(s).collect(1, &()).unwrap().remove(0);
         let sample = sample(source);
         assert_eq!(sample.sensor_coords.len(), 65 * 65);
         assert_eq!(sample.sensor_coords, *sample.query_coords);
@@ -206,8 +337,8 @@ mod tests {
     #[test]
     fn equal_queries_are_one_in_memory() {
         let source = |layout| {
-            Source::Problem(ProblemSource {
-                problem: ProblemName::AllenCahn.problem(None).unwrap(),
+            Dataset::from_source(ProblemSource {
+                problem: named("allen-cahn", &Parameters::new()).unwrap(),
                 layout,
                 split: Split::Train,
                 seed: 0,

@@ -142,7 +142,7 @@ mod tests {
     fn counts_ranges_and_duplicates() {
         let mut summary = Summary::new(&meta());
         let mut doubled = small(4, 2);
-        doubled.sensor_coords = Rows::new(2, vec![0.0, 1.0, 2.0, 3.0, -0.0, 1.0, 4.0, 5.0]);
+        doubled.sensor_coords = Rows::of(2, vec![0.0, 1.0, 2.0, 3.0, -0.0, 1.0, 4.0, 5.0]);
         for sample in [small(2, 3), doubled, small(9, 1)] {
             summary.add(&sample);
         }

@@ -177,7 +177,7 @@ pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
     let heights: Vec<u32> = panels.chunks(columns).map(row_height).collect();
     let size = (PANEL.0 * columns as u32, heights.iter().sum());
     if size.0.max(size.1) > MOST_PIXELS {
-        return Err(Error::Setting(format!(
+        return Err(Error::Unsuitable(format!(
             "{} panels are too many for one picture",
             panels.len()
         )));

@@ -273,12 +273,12 @@ mod tests {
     }
 
     fn sample(axes: &[Vec<f64>]) -> Sample {
-        let queries = Rows::from_f64(axes.len(), &product(axes));
+        let queries = Rows::of_f64(axes.len(), &product(axes));
         Sample {
             name: None,
-            sensor_coords: Rows::new(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
-            sensor_values: Rows::new(1, vec![1.0, 2.0, 3.0]),
-            targets: Rows::new(1, (0..queries.len()).map(|i| i as f32).collect()),
+            sensor_coords: Rows::of(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
+            sensor_values: Rows::of(1, vec![1.0, 2.0, 3.0]),
+            targets: Rows::of(1, (0..queries.len()).map(|i| i as f32).collect()),
             query_coords: Arc::new(queries),
         }
     }
@@ -324,8 +324,8 @@ mod tests {
         ));
         let mut scattered = sample(&vec![vec![0.0]; 3]);
         let points: Vec<f32> = (0..4500).map(|i| (i as f32 * 0.7).sin()).collect();
-        scattered.query_coords = Arc::new(Rows::new(3, points));
-        scattered.targets = Rows::new(1, vec![1.0; 1500]);
+        scattered.query_coords = Arc::new(Rows::of(3, points));
+        scattered.targets = Rows::of(1, vec![1.0; 1500]);
         let panels = sample_panels(&meta(&["x", "y", "z"]), &scattered, "", Part::Targets);
         assert_eq!(panels.len(), 4);
         for panel in &panels {

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::domain::BoxDomain;
 use crate::error::Result;
-use crate::problems::field::Field;
-use crate::problems::{Drawn, FunctionPair, Problem, Spec};
+use crate::problems::field::Formula;
+use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
 use crate::rng::Rng;
 use crate::sensors::{Pool, SensorSpec};
 
@@ -37,8 +37,16 @@ impl Problem for AllenCahn {
         "allen-cahn"
     }
 
-    fn parameters(&self) -> serde_json::Value {
-        json!({ "epsilon": [EPSILON.0, EPSILON.1], "final_time": FINAL_TIME })
+    fn about(&self) -> &'static str {
+        "Travelling fronts on [0,2]²: the start to all of space-time"
+    }
+
+    fn parameters(&self) -> Parameters {
+        let epsilon = json!([EPSILON.0, EPSILON.1]);
+        Parameters::from_iter([
+            ("epsilon".into(), epsilon),
+            ("final_time".into(), json!(FINAL_TIME)),
+        ])
     }
 
     fn spec(&self) -> Spec {
@@ -86,8 +94,8 @@ impl Problem for AllenCahn {
             direction: [c_x, c_y],
         };
         FunctionPair {
-            input: Box::new(AtStart(wave)),
-            output: Box::new(wave),
+            input: Box::new(Formula(2, move |p| wave.value(p[0], p[1], 0.0))),
+            output: Box::new(Formula(3, move |p| wave.value(p[0], p[1], p[2]))),
         }
     }
 }
@@ -122,35 +130,6 @@ pub(crate) trait Smooth:
 impl Smooth for f64 {
     fn tanh(self) -> Self {
         f64::tanh(self)
-    }
-}
-
-impl Field for Wave {
-    fn dim(&self) -> usize {
-        3
-    }
-
-    fn at(&self, points: &[f64]) -> Result<Vec<f32>> {
-        Ok(points
-            .chunks(3)
-            .map(|p| self.value(p[0], p[1], p[2]) as f32)
-            .collect())
-    }
-}
-
-/// The wave at t = 0, a function of (x, y).
-struct AtStart(Wave);
-
-impl Field for AtStart {
-    fn dim(&self) -> usize {
-        2
-    }
-
-    fn at(&self, points: &[f64]) -> Result<Vec<f32>> {
-        Ok(points
-            .chunks(2)
-            .map(|p| self.0.value(p[0], p[1], 0.0) as f32)
-            .collect())
     }
 }
 

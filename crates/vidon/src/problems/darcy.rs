@@ -9,7 +9,7 @@
 //! mean of its two nodes.
 
 use std::f64::consts::TAU;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::problems::darcy_solver::{Boundary, DarcySolver, TOLERANCE};
 use crate::problems::field::GridField;
 use crate::problems::random_field::{cosine_field, periodic_field};
-use crate::problems::{Drawn, FunctionPair, Problem, Spec};
+use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
 use crate::rng::Rng;
 use crate::sensors::{Pool, SensorSpec};
 
@@ -114,8 +114,40 @@ impl Problem for Darcy {
         "darcy"
     }
 
-    fn parameters(&self) -> serde_json::Value {
-        json!({ "boundary": self.boundary, "nodes": NODES, "tolerance": TOLERANCE })
+    fn about(&self) -> &'static str {
+        "Porous flow on the unit square: permeability to pressure (boundary: dirichlet, f = 1, or periodic)"
+    }
+
+    fn parameters(&self) -> Parameters {
+        let boundary = json!(self.boundary);
+        let numbers = [
+            ("boundary", boundary),
+            ("nodes", json!(NODES)),
+            ("tolerance", json!(TOLERANCE)),
+        ];
+        numbers
+            .map(|(name, value)| (name.into(), value))
+            .into_iter()
+            .collect()
+    }
+
+    fn with(&self, changed: &Parameters) -> Result<Arc<dyn Problem>> {
+        let refuse =
+            |name: &str, what: String| Error::setting(format!("data.parameters.{name}"), what);
+        if let Some(other) = changed.keys().find(|key| *key != "boundary") {
+            return Err(refuse(
+                other,
+                "darcy lets nobody choose it; there is boundary".into(),
+            ));
+        }
+        let boundary = changed.get("boundary").cloned().unwrap_or_default();
+        let boundary = serde_json::from_value(boundary.clone()).map_err(|_| {
+            refuse(
+                "boundary",
+                format!("is {boundary}; there are dirichlet and periodic"),
+            )
+        })?;
+        Ok(Arc::new(Self::new(boundary)))
     }
 
     fn spec(&self) -> Spec {

@@ -17,6 +17,19 @@ pub trait Field: Send + Sync {
     }
 }
 
+/// A function given by its formula: the number of coordinates, and the value at a point.
+pub struct Formula<F: Fn(&[f64]) -> f64>(pub usize, pub F);
+
+impl<F: Fn(&[f64]) -> f64 + Send + Sync> Field for Formula<F> {
+    fn dim(&self) -> usize {
+        self.0
+    }
+
+    fn at(&self, points: &[f64]) -> Result<Vec<f32>> {
+        Ok(points.chunks(self.0).map(|p| (self.1)(p) as f32).collect())
+    }
+}
+
 /// A function known at the nodes of a grid (ends included) and nowhere else.
 pub struct GridField {
     domain: BoxDomain,
@@ -60,7 +73,7 @@ impl Field for GridField {
                 })
                 .map(|place| self.values[place])
                 .ok_or_else(|| {
-                    Error::Setting(format!(
+                    Error::Unsuitable(format!(
                         "the point {point:?} is not a node of the {:?} grid on which this field is known",
                         self.nodes
                     ))

@@ -1,5 +1,5 @@
-//! The paper's three problems. Each draws pairs of functions (the operator's input and output), deterministic
-//! from a random stream, and says where it is sampled.
+//! Problems: each draws pairs of functions (the operator's input and output), deterministic from a random stream, and
+//! says where it is sampled. The paper's three are known by name; a program may [`register`] its own.
 
 mod allen_cahn;
 mod cache;
@@ -9,6 +9,7 @@ mod field;
 mod navier_stokes;
 mod poisson;
 mod random_field;
+mod registry;
 mod transform;
 mod trigonometric;
 
@@ -16,9 +17,12 @@ pub use allen_cahn::{AllenCahn, Wave};
 pub use cache::{FunctionSource, Pairs};
 pub use darcy::Darcy;
 pub use darcy_solver::{Boundary, DarcySolver, Solution};
-pub use field::{Field, GridField};
+pub use field::{Field, Formula, GridField};
 pub use navier_stokes::{NavierStokes, VorticitySolver};
+pub use registry::{known, named, register};
 pub use trigonometric::TrigField;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,31 +58,6 @@ impl Split {
     }
 }
 
-/// Which problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProblemName {
-    Darcy,
-    AllenCahn,
-    NavierStokes,
-}
-
-impl ProblemName {
-    /// The problem; a boundary condition is for Darcy flow alone.
-    pub fn problem(self, boundary: Option<Boundary>) -> Result<Box<dyn Problem>> {
-        Ok(match (self, boundary) {
-            (ProblemName::Darcy, _) => Box::new(Darcy::new(boundary.unwrap_or_default())),
-            (_, Some(_)) => {
-                return Err(Error::Setting(
-                    "a boundary condition can be chosen for the problem darcy only".into(),
-                ));
-            }
-            (ProblemName::AllenCahn, _) => Box::new(AllenCahn::new()),
-            (ProblemName::NavierStokes, _) => Box::new(NavierStokes::new()),
-        })
-    }
-}
-
 /// The operator's input and the output it maps to.
 pub struct FunctionPair {
     pub input: Box<dyn Field>,
@@ -107,13 +86,34 @@ pub struct Drawn {
     pub redrawn: usize,
 }
 
+/// The settings of a problem, by name.
+pub type Parameters = serde_json::Map<String, serde_json::Value>;
+
 /// A source of function pairs.
 pub trait Problem: Send + Sync {
-    /// Its name on the command line and in files.
+    /// Its name in recipes and files.
     fn name(&self) -> &'static str;
 
+    /// One line for people.
+    fn about(&self) -> &'static str {
+        ""
+    }
+
     /// Everything besides name and seed that determines the functions.
-    fn parameters(&self) -> serde_json::Value;
+    fn parameters(&self) -> Parameters {
+        Parameters::new()
+    }
+
+    /// The same with other values for some of its parameters.
+    fn with(&self, changed: &Parameters) -> Result<Arc<dyn Problem>> {
+        let names: Vec<&str> = changed.keys().map(String::as_str).collect();
+        let what = format!(
+            "the problem {} leaves no choice of {}",
+            self.name(),
+            names.join(", ")
+        );
+        Err(Error::setting("data.parameters", what))
+    }
 
     fn spec(&self) -> Spec;
 

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::problems::random_field::periodic_field;
 use crate::problems::transform::Fourier2d;
 use crate::problems::trigonometric::TrigField;
-use crate::problems::{Drawn, FunctionPair, Problem, Spec};
+use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
 use crate::rng::Rng;
 use crate::sensors::{Pool, SensorSpec};
 
@@ -55,8 +55,21 @@ impl Problem for NavierStokes {
         "navier-stokes"
     }
 
-    fn parameters(&self) -> serde_json::Value {
-        json!({ "viscosity": VISCOSITY, "final_time": FINAL_TIME, "nodes": NODES, "steps": STEPS })
+    fn about(&self) -> &'static str {
+        "Decaying vortices on the torus: vorticity at t = 0 to t = 5"
+    }
+
+    fn parameters(&self) -> Parameters {
+        let numbers = [
+            ("viscosity", json!(VISCOSITY)),
+            ("final_time", json!(FINAL_TIME)),
+            ("nodes", json!(NODES)),
+            ("steps", json!(STEPS)),
+        ];
+        numbers
+            .map(|(name, value)| (name.into(), value))
+            .into_iter()
+            .collect()
     }
 
     fn spec(&self) -> Spec {

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use crate::files::write_file;
-use crate::models::{Entry, ModelConfig, Params, to_vec};
+use crate::network::{Entry, Params, Place, Tensor, device, to_vec, training_device};
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::optimiser::{Moments, plain, take};
-use crate::train::recipe::DataRecipe;
-
-/// Its file in the folder of a run.
-pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+use crate::train::recipe::{DataRecipe, Recipe};
+use crate::train::run_folder::{BEST_NOTE, CHECKPOINT};
 
 /// The best validation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,9 +20,6 @@ pub struct Best {
     /// Mean relative L² error on the validation data.
     pub error: f64,
 }
-
-/// Beside the best weights: which they are. They may be newer than the checkpoint.
-const BEST_NOTE: &str = "best.json";
 
 impl Best {
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
@@ -60,6 +55,26 @@ pub(crate) struct Subject {
     pub seed: u64,
     /// How values and targets are scaled: normalise, log_values and odd.
     pub scaling: [bool; 3],
+    pub micro_batches: usize,
+}
+
+impl Subject {
+    /// `model` with the boxes that it took from the data.
+    pub fn new(recipe: &Recipe, model: &ModelConfig, contents: Option<[u32; 2]>) -> Self {
+        let train = &recipe.train;
+        Self {
+            model: model.clone(),
+            data: DataRecipe {
+                train: None,
+                val: None,
+                ..recipe.data.clone()
+            },
+            contents,
+            seed: train.seed,
+            scaling: [train.normalise, train.log_values, train.symmetries.odd],
+            micro_batches: train.micro_batches,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,8 +108,8 @@ impl Header {
 const GROUPS: [&str; 4] = ["params", "first", "second", "mean"];
 
 impl State {
-    pub fn new(entries: &[Entry], device: &Device, with_mean: bool) -> Self {
-        let params = Params::new(entries, device, DType::F32);
+    pub fn new(entries: &[Entry], with_mean: bool) -> Self {
+        let params = Params::new(entries, &Place::single(training_device()));
         Self {
             moments: Moments::new(&params),
             mean: with_mean.then(|| params.tensors.iter().map(plain).collect()),
@@ -104,7 +119,7 @@ impl State {
     }
 
     /// Saves it, unless a parameter is not finite; says whether it did.
-    pub fn save(&self, entries: &[Entry], subject: &Subject, folder: &Path) -> Result<bool> {
+    pub fn save(&self, entries: &[Entry], subject: &Subject, path: &Path) -> Result<bool> {
         let groups = self.groups();
         let mut numbers: Vec<(String, &[usize], Vec<f32>)> = Vec::new();
         for (group, tensors) in GROUPS.iter().zip(&groups) {
@@ -125,24 +140,22 @@ impl State {
             subject: subject.clone(),
         };
         let json = serde_json::to_string(&header).expect("plain JSON");
-        write_tensors(&folder.join(CHECKPOINT), json, &named)?;
+        write_tensors(path, json, &named)?;
         Ok(true)
     }
 
     /// Reads what [`save`](Self::save) wrote for the same network.
     pub fn load(
         entries: &[Entry],
-        device: &Device,
         with_mean: bool,
         subject: &Subject,
-        folder: &Path,
+        path: &Path,
     ) -> Result<Self> {
-        let path = folder.join(CHECKPOINT);
-        let file = TensorFile::read(&path)?;
-        let header = Header::read(&path, &file)?;
+        let file = TensorFile::read(path)?;
+        let header = Header::read(path, &file)?;
         if header.subject != *subject {
             return Err(Error::data(
-                &path,
+                path,
                 "was made with another model, data, scaling or seed than the recipe beside it and the files that it names have now; put them back, or begin a new training",
             ));
         }
@@ -159,13 +172,12 @@ impl State {
         let tensors = |group: &str| -> Result<Vec<Tensor<1>>> {
             let tensor = |e: Entry| {
                 let count = e.values.len();
-                let place = (&Device::flex(), DType::F32);
-                Tensor::from_data(TensorData::new(e.values, [count]), place)
+                Place::single(device()).tensor(e.values, [count])
             };
             Ok(read(group)?.into_iter().map(tensor).collect())
         };
         Ok(Self {
-            params: Params::new(&read(GROUPS[0])?, device, DType::F32),
+            params: Params::new(&read(GROUPS[0])?, &Place::single(training_device())),
             moments: Moments {
                 first: tensors(GROUPS[1])?,
                 second: tensors(GROUPS[2])?,
@@ -173,6 +185,23 @@ impl State {
             mean: with_mean.then(|| tensors(GROUPS[3])).transpose()?,
             progress: header.progress,
         })
+    }
+
+    /// Whether all parameters are.
+    pub fn is_finite(&self) -> bool {
+        let finite = |t: &Tensor<1>| to_vec(t.clone()).iter().all(|v| v.is_finite());
+        self.groups().iter().flatten().all(finite)
+    }
+
+    /// The entries, with what is not trained as it is here.
+    pub fn fixed(&self, entries: &[Entry]) -> Vec<Entry> {
+        let mut known = entries.to_vec();
+        for (entry, tensor) in known.iter_mut().zip(&self.params.tensors) {
+            if !entry.trained {
+                entry.values = to_vec(tensor.clone());
+            }
+        }
+        known
     }
 
     /// Moves the running mean of the parameters.

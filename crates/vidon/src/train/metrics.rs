@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::files::write_file;
 use crate::train::events::{write_header, write_scalars};
-
-const LINES: &str = "metrics.jsonl";
-const EVENTS: &str = "events.out.tfevents.vidon";
+use crate::train::run_folder::{EVENTS, LINES};
 
 /// What is known after a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,66 +1,56 @@
-//! Training: a recipe becomes a folder with the network that did best on the validation data.
+//! Training: an operator learns from a dataset by a recipe. The loop works without a folder; a run has one
+//! (`run_folder`) and can be stopped, or killed, at any moment.
 //!
-//! | file | what it holds |
-//! |---|---|
-//! | `recipe.toml` | the recipe, complete |
-//! | `best.safetensors` | the weights with the smallest validation error: what `eval` and `predict` use |
-//! | `last.safetensors` | the weights at the end |
-//! | `checkpoint.safetensors` | everything needed to go on |
-//! | `metrics.jsonl`, `events.out.tfevents.vidon` | loss, rate, speed and validation error over the steps |
-//!
-//! All randomness of step k comes from the seed and k. A training that was stopped, or killed, and resumed is the
-//! training that was never stopped, bit for bit.
+//! All randomness of step k comes from the seed and k. A training that was stopped and resumed is the training that was
+//! never stopped, bit for bit.
 
+mod batch;
 mod budget;
 mod checkpoint;
-mod data;
+mod coefficients;
 mod events;
-mod fitted;
 mod loss;
 mod metrics;
-mod motion;
 mod observer;
 mod optimiser;
 mod recipe;
+mod run_folder;
+mod samples;
 mod schedule;
-mod standing;
+mod state_of_run;
 mod step;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
-pub use data::Floors;
 pub use metrics::{Record, read_metrics};
 pub use observer::{Observer, Outcome, Status, Stop};
 pub use optimiser::Optimiser;
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
+pub use run_folder::BEST;
+pub use samples::Floors;
 pub use schedule::Schedule;
-pub use standing::Standing;
+pub use state_of_run::RunState;
 pub use step::time_steps;
 
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burn::tensor::Device;
-use rand::seq::SliceRandom;
 use vidon_kernels::{memory_limit, set_memory_limit};
 
-use crate::data::{Batch, Rows, Sample, Subset, Watch};
+use crate::config::ModelConfig;
+use crate::data::{Dataset, Sample, Watch};
 use crate::error::{Error, Result};
-use crate::eval::block_errors;
-use crate::files::{remove_parts, write_file};
-use crate::models::{Entry, Model, Weights, to_vec};
-use crate::predict::{BEST, Predictor};
-use crate::rng::stream;
+use crate::eval::relative_l2;
+use crate::network::Entry;
+use crate::operator::{Design, Operator};
+use crate::train::batch::{Order, draw};
 use crate::train::checkpoint::{State, Subject};
-use crate::train::data::Data;
-use crate::train::metrics::{Metrics, now};
-use crate::train::motion::{Known, move_batch};
+use crate::train::metrics::now;
+use crate::train::run_folder::RunFolder;
+use crate::train::samples::{Loaded, TrainingSamples, prepare};
 use crate::train::step::take_step;
 
-const RECIPE: &str = "recipe.toml";
-const LAST: &str = "last.safetensors";
-const LOCK: &str = ".lock";
 /// Time between checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 /// Steps between records.
@@ -69,20 +59,47 @@ const RECORD_EVERY: u64 = 10;
 /// A training that has its data and can begin or go on.
 pub struct Training {
     recipe: Recipe,
-    folder: PathBuf,
-    data: Data,
-    model: Model,
+    design: Arc<Design>,
+    samples: TrainingSamples,
     /// Names, shapes and what is not trained.
     entries: Vec<Entry>,
     state: State,
-    metrics: Metrics,
+    order: Order,
     subject: Subject,
-    /// Keeps a second training out of the folder.
-    _lock: File,
+    /// The numbers of the best validation so far, where they were found in this process.
+    best: Option<Vec<Entry>>,
+    folder: Option<RunFolder>,
 }
 
 impl Training {
-    /// A new training in `folder`, which must not hold one yet. `cache` keeps computed functions.
+    /// On samples in memory, without any folder. Where no validation samples are given, the last tenth is held out.
+    pub fn new(
+        recipe: Recipe,
+        train: &Dataset,
+        val: Option<&Dataset>,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
+        let mut meta = train.meta()?;
+        meta.query_grid = None;
+        let mut samples = train.collect(train.usual(), watch)?;
+        let val = match val {
+            Some(val) => {
+                let both = ["the training data", "the validation data"];
+                meta.check_same_channels(&val.meta()?, both)?;
+                val.collect(val.usual(), watch)?
+            }
+            None => samples::hold_out(&mut samples, recipe.data.val_samples)?,
+        };
+        let loaded = Loaded {
+            meta,
+            train: samples,
+            val,
+            contents: None,
+        };
+        Self::put_together(recipe, loaded, None, false)
+    }
+
+    /// A new run in `folder`, which must not hold one yet. `cache` keeps computed functions.
     pub fn begin(
         recipe: Recipe,
         folder: &Path,
@@ -90,15 +107,7 @@ impl Training {
         watch: &dyn Watch,
     ) -> Result<Self> {
         let made = !folder.exists();
-        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-        let lock = lock(folder)?;
-        if folder.join(RECIPE).exists() {
-            return Err(Error::data(
-                folder,
-                "already holds a training; resume it, or choose another folder",
-            ));
-        }
-        let begun = Self::begin_locked(recipe, folder, cache, watch, lock);
+        let begun = Self::begin_in(RunFolder::make(folder)?, recipe, cache, watch);
         if begun.is_err() && made {
             // Nothing stays of a recipe that cannot run.
             let _ = std::fs::remove_dir_all(folder);
@@ -106,12 +115,11 @@ impl Training {
         begun
     }
 
-    fn begin_locked(
+    fn begin_in(
+        folder: RunFolder,
         mut recipe: Recipe,
-        folder: &Path,
         cache: Option<&Path>,
         watch: &dyn Watch,
-        lock: File,
     ) -> Result<Self> {
         for file in [&mut recipe.data.train, &mut recipe.data.val]
             .into_iter()
@@ -119,18 +127,11 @@ impl Training {
         {
             *file = std::path::absolute(&*file).map_err(Error::io("find", file))?;
         }
-        let text = |recipe: &Recipe| {
-            recipe
-                .to_toml()
-                .map_err(|e| Error::Setting(format!("the recipe cannot be written: {e}")))
-        };
-        text(&recipe)?;
-        let data = Data::load(&recipe, cache, watch)?;
-        recipe.model.fill_frames(&data.meta);
-        let text = text(&recipe)?;
-        let training = Self::put_together(recipe, folder, data, false, lock)?;
-        let first = &training.data.val[..1];
-        block_errors(&Predictor::new(training.weights()), first)?;
+        // A path that cannot be written is found before the long part.
+        recipe.to_toml()?;
+        let loaded = Loaded::of_recipe(&recipe, cache, watch)?;
+        let training = Self::put_together(recipe, loaded, Some(folder), false)?;
+        training.errors(&training.operator(), 1)?;
         if !training.save()? {
             return Err(Error::Numerics(
                 "the network's first numbers are not finite: do sensors or targets stand far outside of a frame of the recipe?"
@@ -138,7 +139,9 @@ impl Training {
             ));
         }
         // Last, so that a folder with a recipe can be resumed.
-        write_file(&folder.join(RECIPE), |out| out.write_all(text.as_bytes()))?;
+        if let Some(folder) = &training.folder {
+            folder.write_recipe(&training.recipe)?;
+        }
         Ok(training)
     }
 
@@ -150,94 +153,85 @@ impl Training {
         cache: Option<&Path>,
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let path = folder.join(RECIPE);
-        if !path.exists() {
-            return Err(Error::data(
-                folder,
-                format!("holds no {RECIPE}: it is not the folder of a training"),
-            ));
-        }
-        let lock = lock(folder)?;
-        let mut recipe = Recipe::read(&path)?;
-        if steps.is_some() || budget.is_some() {
+        let run = RunFolder::open(folder)?;
+        let mut recipe = run.read_recipe()?;
+        let new_limits = steps.is_some() || budget.is_some();
+        if new_limits {
             (recipe.train.steps, recipe.train.budget) = (steps, budget);
             recipe.train.epochs = None;
         }
-        let data = Data::load(&recipe, cache, watch)?;
-        let training = Self::put_together(recipe, folder, data, true, lock)?;
-        let progress = training.state.progress;
-        let per_epoch = training.steps_per_epoch();
-        let new_limits = steps.is_some() || budget.is_some();
-        if new_limits
-            && training
-                .recipe
-                .train
-                .share(progress.step, per_epoch, progress.seconds)
-                >= 1.0
-        {
-            return Err(Error::Setting(format!(
-                "{} has had {} steps in {:.0} s already; steps and budget are those of the whole training",
-                folder.display(),
-                progress.step,
-                progress.seconds
-            )));
+        let loaded = Loaded::of_recipe(&recipe, cache, watch)?;
+        let training = Self::put_together(recipe, loaded, Some(run), true)?;
+        let (progress, per_epoch) = (training.state.progress, training.steps_per_epoch());
+        let limits = &training.recipe.train;
+        if new_limits && limits.share(progress.step, per_epoch, progress.seconds) >= 1.0 {
+            return Err(Error::setting(
+                "train.steps",
+                format!(
+                    "{} has had {} steps in {:.0} s already; steps and budget are those of the whole training",
+                    folder.display(),
+                    progress.step,
+                    progress.seconds
+                ),
+            ));
         }
-        if new_limits {
-            let text = training.recipe.to_toml().expect("it was read from TOML");
-            write_file(&path, |out| out.write_all(text.as_bytes()))?;
+        if let (true, Some(folder)) = (new_limits, &training.folder) {
+            folder.write_recipe(&training.recipe)?;
         }
         Ok(training)
     }
 
     /// With the checkpoint of the folder, or from the start.
     fn put_together(
-        recipe: Recipe,
-        folder: &Path,
-        mut data: Data,
+        mut recipe: Recipe,
+        loaded: Loaded,
+        mut folder: Option<RunFolder>,
         resumed: bool,
-        lock: File,
     ) -> Result<Self> {
-        remove_parts(folder);
         if let Some(gigabytes) = recipe.train.memory_gb {
             set_memory_limit((1e9 * gigabytes) as usize);
         }
-        let (model, mut entries) = data.model(&recipe)?;
-        let device = Device::flex().autodiff();
         let with_mean = recipe.train.ema.is_some();
-        let subject = subject(&recipe, &data);
-        let mut state = match resumed {
-            true => State::load(&entries, &device, with_mean, &subject, folder)?,
-            false => State::new(&entries, &device, with_mean),
-        };
-        // What was taken from the data then goes on to be used.
-        for (entry, tensor) in entries.iter_mut().zip(&state.params.tensors) {
-            if !entry.trained {
-                entry.values = to_vec(tensor.clone());
-            }
+        let (mut state, mut subject) = (None, None);
+        let contents = loaded.contents;
+        let options = recipe.clone();
+        let (design, entries, samples) = prepare(&mut recipe, loaded, |design, entries| {
+            let own = Subject::new(&options, design.parts.config(), contents);
+            let known = match (&folder, resumed) {
+                (Some(folder), true) => {
+                    let loaded = folder.load_state(entries, with_mean, &own)?;
+                    let known = loaded.fixed(entries);
+                    state = Some(loaded);
+                    Some(known)
+                }
+                _ => None,
+            };
+            subject = Some(own);
+            Ok(known)
+        })?;
+        let state = state.unwrap_or_else(|| State::new(&entries, with_mean));
+        if let Some(folder) = &mut folder {
+            folder.open_metrics(resumed.then_some(state.progress.step))?;
         }
-        data.prepare(&recipe, &model, &entries)?;
-        if resumed
-            && let Some(best) = Best::read(folder)
-            && state.progress.best.is_none_or(|b| best.error < b.error)
-        {
-            state.progress.best = Some(best);
-        }
-        let metrics = Metrics::open(folder, resumed.then_some(state.progress.step))?;
-        Ok(Self {
-            subject,
+        let mut training = Self {
             recipe,
-            folder: folder.to_path_buf(),
-            data,
-            model,
+            design,
+            samples,
             entries,
             state,
-            metrics,
-            _lock: lock,
-        })
+            order: Order::new(),
+            subject: subject.expect("made with the network"),
+            best: None,
+            folder,
+        };
+        let val: Vec<&Sample> = training.samples.val.iter().collect();
+        let codes = training.operator().encode(0, &val);
+        training.samples.val_codes = codes.map_err(|e| e.of("validation"))?;
+        Ok(training)
     }
 
-    pub fn model(&self) -> &Model {
-        &self.model
+    pub fn config(&self) -> &ModelConfig {
+        self.design.parts.config()
     }
 
     pub fn recipe(&self) -> &Recipe {
@@ -247,31 +241,31 @@ impl Training {
     /// What may not have been meant, in words.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let [_, values, _, targets] = self.data.meta.widths();
+        let [_, values, _, targets] = self.design.meta.widths();
         if self.recipe.train.symmetries.any() && values.max(targets) > 1 {
             notes.push(
                 "symmetries move every component as a field of its own: right for temperature and salinity, wrong for the components of a vector (symmetries = {} leaves them out)"
                     .into(),
             );
         }
-        let fewest = self.data.train.iter().map(|s| s.query_coords.len()).min();
+        let fewest = self.samples.train.iter().map(|s| s.queries.len()).min();
         if let (Some(basis), Some(fewest), true) = (
-            self.model.trunk_basis(),
+            self.design.parts.decoder.basis(),
             fewest,
             self.recipe.train.coefficients,
         ) && basis.len() > fewest
         {
             notes.push(format!(
-                "the trunk has {} functions, but a sample has as few as {fewest} targets to fit them by; a smaller p may do better",
+                "the decoder has {} functions, but a sample has as few as {fewest} targets to fit them by; fewer may do better",
                 basis.len()
             ));
         }
         notes
     }
 
-    /// How far the functions of projection and trunk are from the training data.
+    /// How far the functions of projection and decoder are from the training data.
     pub fn floors(&self) -> Floors {
-        self.data.floors
+        self.samples.floors
     }
 
     /// Steps done.
@@ -279,19 +273,26 @@ impl Training {
         self.state.progress.step
     }
 
-    /// Bytes of activations that a step keeps for the way back, and the limit beyond which an operation's are worked out again.
+    /// Bytes of activations that a step keeps for the way back, and the limit beyond which they are worked out again.
     pub fn activation_bytes(&self) -> (usize, usize) {
         let train = &self.recipe.train;
         let count = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
-        let most =
-            |of: &dyn Fn(&Sample) -> usize| self.data.train.iter().map(of).max().unwrap_or(0);
-        let batch = train.batch.min(self.data.train.len());
-        let sensors = batch * count(most(&|s| s.sensor_coords.len()), self.subset().sensors);
-        let queries = batch * count(most(&|s| s.query_coords.len()), self.subset().queries);
+        let samples = &self.samples.train;
+        let sensors = samples.iter().map(|s| s.seen_sensors()).max().unwrap_or(0);
+        let queries = match self.samples.targets {
+            Some(_) => 0,
+            None => samples.iter().map(|s| s.queries.len()).max().unwrap_or(0),
+        };
+        let batch = train.batch.min(samples.len()).div_ceil(train.micro_batches);
+        let sensors = batch * count(sensors, train.sensors);
+        let queries = batch * count(queries, train.queries);
         let limit = memory_limit();
-        let parts = self.model.activations(batch, sensors, queries);
-        let kept = parts.iter().map(|n| 4 * n).filter(|&n| n <= limit);
-        (kept.sum(), limit)
+        let parts = self.design.parts.activations(batch, sensors, queries);
+        let kept = parts.iter().map(|n| 4 * n).fold(0, |kept, own| {
+            let all = kept + own;
+            if all <= limit { all } else { kept }
+        });
+        (kept, limit)
     }
 
     /// Numbers that are trained.
@@ -301,11 +302,11 @@ impl Training {
     }
 
     fn steps_per_epoch(&self) -> u64 {
-        self.data.train.len().div_ceil(self.recipe.train.batch) as u64
+        self.samples.train.len().div_ceil(self.recipe.train.batch) as u64
     }
 
     /// Trains to the end of the recipe, or until `observer` wants to stop.
-    pub fn run(mut self, observer: &dyn Observer) -> Result<Outcome> {
+    pub fn run(&mut self, observer: &dyn Observer) -> Result<Outcome> {
         let started = Instant::now();
         let (step_before, before) = (self.step(), self.state.progress.seconds);
         let per_epoch = self.steps_per_epoch();
@@ -348,7 +349,9 @@ impl Training {
                     record.samples_per_second = Some(samples as f64 / interval);
                     record.loss = Some(losses.iter().sum::<f64>() / losses.len() as f64);
                 }
-                self.metrics.write(&record)?;
+                if let Some(folder) = &mut self.folder {
+                    folder.record(&record)?;
+                }
                 losses.clear();
                 samples = 0;
                 recorded = (Instant::now(), step);
@@ -390,7 +393,9 @@ impl Training {
         if stop != Stop::Diverged {
             if self.save()? {
                 saved_step = self.step();
-                self.weights().save(&self.folder.join(LAST))?;
+                if let Some(folder) = &self.folder {
+                    folder.save_last(&self.operator())?;
+                }
             } else {
                 stop = Stop::Diverged;
             }
@@ -413,81 +418,43 @@ impl Training {
         train.rate * rising * train.schedule.factor(step as f64 / per_epoch as f64, share)
     }
 
-    /// The samples of step k: batches of a permutation that is drawn anew every epoch.
-    fn batch(&self) -> Batch {
-        let train = &self.recipe.train;
-        let (step, per_epoch) = (self.step(), self.steps_per_epoch());
-        let mut order: Vec<usize> = (0..self.data.train.len()).collect();
-        order.shuffle(&mut stream(train.seed, "epoch", step / per_epoch));
-        let start = (step % per_epoch) as usize * train.batch;
-        let end = (start + train.batch).min(order.len());
-        let samples: Vec<&Sample> = order[start..end]
-            .iter()
-            .map(|&i| &self.data.train[i])
-            .collect();
-        let mut rng = stream(train.seed, "step", step);
-        let mut batch = Batch::random(&samples, self.subset(), &mut rng);
-        batch.fits = self.data.sensor_fits.as_ref().map(|fits| {
-            let rows = order[start..end].iter().map(|&i| &fits[i][..]);
-            Rows::new(fits[0].len(), rows.collect::<Vec<_>>().concat())
-        });
-        let fitted = self.data.target_fits.as_ref();
-        batch.answers = fitted.map(|f| f.of(&order[start..end]));
-        if train.symmetries.any() {
-            let known = Known {
-                sensors: self.model.projection(),
-                answers: fitted.map(|f| f.projection()),
-            };
-            let coords = &self.data.meta.sensor_coords;
-            move_batch(train.symmetries, &mut batch, coords, known, &mut rng);
-        }
-        if let (Some(fitted), Some(answers)) = (fitted, &mut batch.answers) {
-            fitted.arrange(answers);
-        }
-        batch
-    }
-
-    /// What a step looks at of a sample. Where fits say all, a sensor or a query stands for the rest.
-    fn subset(&self) -> Subset {
-        let train = &self.recipe.train;
-        Subset {
-            sensors: match self.data.sensor_fits {
-                Some(_) if !self.model.looks_at_sensors() => Some(1),
-                _ => train.sensors,
-            },
-            queries: match self.data.target_fits {
-                Some(_) => Some(1),
-                None => train.queries,
-            },
-        }
-    }
-
-    /// Writes the checkpoint, unless a number is not finite; says whether it did.
+    /// Writes the checkpoint, unless a number is not finite; says whether all numbers are.
     fn save(&self) -> Result<bool> {
-        self.state.save(&self.entries, &self.subject, &self.folder)
+        match &self.folder {
+            Some(folder) => folder.save_state(&self.state, &self.entries, &self.subject),
+            None => Ok(self.state.is_finite()),
+        }
     }
 
     /// One step; gives its loss and number of samples, and changes nothing if the loss is not finite.
     fn advance(&mut self) -> Result<(f64, usize)> {
-        let batch = self.batch();
-        let samples = batch.len();
-        let rate = self.rate();
-        let scale = (self.data.normalisation.as_ref(), self.data.size);
-        let train = &self.recipe.train;
-        let found = take_step(&mut self.state, train, &self.model, scale, batch, rate)?;
+        let (step, rate, train) = (self.step(), self.rate(), &self.recipe.train);
+        let all = self.samples.train.len();
+        let picked = self.order.batch(train, all, step);
+        let (design, entries) = (&self.design, &self.entries);
+        let batch = draw(train, design, entries, &self.samples, picked, step)?;
+        let size = self.samples.size;
+        let found = take_step(&mut self.state, train, design, size, &batch, rate)?;
         if let Some(decay) = train.ema
             && found.is_finite()
         {
             self.state.average(&self.entries, decay);
         }
-        Ok((found, samples))
+        Ok((found, picked.len()))
     }
 
-    /// The mean relative L² error on the validation data; the best weights are kept. None if answers are no longer finite.
+    /// The relative L² errors of the first validation samples.
+    fn errors(&self, operator: &Operator, count: usize) -> Result<Vec<f64>> {
+        let val: Vec<&Sample> = self.samples.val.iter().take(count).collect();
+        let found = operator.predict_encoded(&self.samples.val_codes[..val.len()], &val)?;
+        let pairs = found.iter().zip(val);
+        Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
+    }
+
+    /// The mean relative L² error on the validation data; the best numbers are kept. None if answers are no longer finite.
     fn validate(&mut self) -> Result<Option<f64>> {
-        let weights = self.weights();
-        let predictor = Predictor::new(weights);
-        let errors = match block_errors(&predictor, &self.data.val) {
+        let operator = self.operator();
+        let errors = match self.errors(&operator, usize::MAX) {
             // Before the first step it is the fault of the data.
             Err(Error::Numerics(_)) if self.step() > 0 => return Ok(None),
             found => found?,
@@ -498,53 +465,44 @@ impl Training {
                 step: self.step(),
                 error,
             };
-            predictor.weights().save(&self.folder.join(BEST))?;
-            best.write(&self.folder)?;
+            if let Some(folder) = &self.folder {
+                folder.save_best(&operator, &best)?;
+            }
+            self.best = Some(operator.entries().to_vec());
             self.state.progress.best = Some(best);
         }
         Ok(Some(error))
     }
 
-    fn weights(&self) -> Weights {
-        Weights {
-            model: self.model.clone(),
-            entries: self.state.entries(&self.entries),
-            meta: self.data.meta.clone(),
-            normalisation: self.data.normalisation.clone(),
-            symmetries: self.recipe.train.symmetries,
+    /// The operator as it stands.
+    fn operator(&self) -> Operator {
+        Operator::with_numbers(self.design.clone(), self.state.entries(&self.entries))
+    }
+
+    /// The operator that did best on the validation data; as it stands, before the first validation.
+    pub fn best_operator(&self) -> Result<Operator> {
+        match (&self.best, &self.folder) {
+            (Some(best), _) => Ok(Operator::with_numbers(self.design.clone(), best.clone())),
+            (None, Some(folder)) if folder.path().join(BEST).exists() => {
+                Operator::load(folder.path())
+            }
+            _ => Ok(self.operator()),
         }
     }
 }
 
-fn subject(recipe: &Recipe, data: &Data) -> Subject {
-    Subject {
-        model: recipe.model.clone(),
-        data: DataRecipe {
-            train: None,
-            val: None,
-            ..recipe.data.clone()
-        },
-        contents: data.contents,
-        seed: recipe.train.seed,
-        scaling: [
-            recipe.train.normalise,
-            recipe.train.log_values,
-            recipe.train.symmetries.odd,
-        ],
-    }
-}
-
-/// Keeps other trainings out of the folder for as long as the file is open.
-fn lock(folder: &Path) -> Result<File> {
-    let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(Error::io("write", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::data(
-            &path,
-            "another training is running in this folder",
-        )),
-        Err(TryLockError::Error(e)) => Err(Error::io("lock", &path)(e)),
+impl Operator {
+    /// Learns from samples by a recipe, and gives the operator that did best on the validation data: the last tenth of
+    /// the samples, or as many as the recipe says.
+    pub fn fit(data: &Dataset, recipe: &Recipe, observer: &dyn Observer) -> Result<Operator> {
+        let mut training = Training::new(recipe.clone(), data, None, &())?;
+        let outcome = training.run(observer)?;
+        match outcome.stop {
+            Stop::Diverged if outcome.best.is_none() => Err(Error::Numerics(
+                "the training's numbers were no longer finite; a smaller rate, a warm_up or clip = 1.0 may help".into(),
+            )),
+            _ => training.best_operator(),
+        }
     }
 }
 

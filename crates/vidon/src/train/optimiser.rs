@@ -2,11 +2,10 @@
 //!
 //!   m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   w ← w - rate·( m̂/(√v̂ + ε) [+ decay·w] )
 
-use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use vidon_kernels::AdamStep;
 
-use crate::models::{Params, to_vec};
+use crate::network::{Params, Tensor, to_vec};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -50,7 +49,9 @@ pub(crate) struct Step {
     pub number: u64,
     pub rate: f64,
     pub decay: f64,
-    /// The longest that all gradients together may be; longer ones are shortened.
+    /// What gradients are multiplied by, before anything else.
+    pub share: f64,
+    /// The longest that all gradients together may be then; longer ones are shortened.
     pub clip: Option<f64>,
 }
 
@@ -76,7 +77,10 @@ impl Optimiser {
         };
         let step = AdamStep {
             rate: step.rate as f32,
-            scale: step.clip.map_or(1.0, |limit| shortening(&gradients, limit)) as f32,
+            scale: match step.clip {
+                Some(limit) => step.share * shortening(&gradients, limit / step.share),
+                None => step.share,
+            } as f32,
             l2: l2 as f32,
             decoupled: decoupled as f32,
             betas: [BETA1 as f32, BETA2 as f32],
@@ -133,8 +137,7 @@ fn shortening(gradients: &[Option<Tensor<1>>], limit: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::Entry;
-    use burn::tensor::{DType, Device, TensorData};
+    use crate::network::{Entry, Place, device, training_device};
 
     /// The first step, without decay.
     const FIRST: AdamStep = AdamStep {
@@ -148,10 +151,7 @@ mod tests {
     };
 
     fn tensor(values: &[f32]) -> Tensor<1> {
-        Tensor::from_data(
-            TensorData::new(values.to_vec(), [values.len()]),
-            &Device::flex(),
-        )
+        Place::single(device()).tensor(values.to_vec(), [values.len()])
     }
 
     /// Both kinds against the formulas in double precision.
@@ -164,7 +164,7 @@ mod tests {
                 values: vec![1.0, -2.0],
                 trained: true,
             };
-            let mut params = Params::new(&[entry], &Device::flex().autodiff(), DType::F32);
+            let mut params = Params::new(&[entry], &Place::single(training_device()));
             let mut moments = Moments::new(&params);
             let (mut w, mut m, mut v) = ([1.0f64, -2.0], [0.0f64; 2], [0.0f64; 2]);
             for number in 1..=5u64 {
@@ -173,9 +173,10 @@ mod tests {
                     number,
                     rate: 0.01,
                     decay: 0.1,
+                    share: 0.5,
                     clip: None,
                 };
-                let gradient = tensor(&[g[0] as f32, g[1] as f32]);
+                let gradient = tensor(&[2.0 * g[0] as f32, 2.0 * g[1] as f32]);
                 kind.update(&mut params, &mut moments, vec![Some(gradient)], &step);
                 for i in 0..2 {
                     let l2 = if kind == Optimiser::Adam {

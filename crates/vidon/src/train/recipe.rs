@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{ProblemSource, Source};
+use crate::config::ModelConfig;
+use crate::data::{Dataset, ProblemSource};
 use crate::error::{Error, Result};
-use crate::models::{ModelConfig, Symmetries};
-use crate::problems::{Boundary, ProblemName, Split};
+use crate::problems::{Parameters, Split, named};
 use crate::sensors::Layout;
+use crate::spaces::Symmetries;
 use crate::train::budget::Budget;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
@@ -16,6 +17,7 @@ use crate::train::schedule::Schedule;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
+    #[serde(default)]
     pub data: DataRecipe,
     pub model: ModelConfig,
     #[serde(default)]
@@ -26,8 +28,10 @@ pub struct Recipe {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataRecipe {
-    pub problem: Option<ProblemName>,
-    pub boundary: Option<Boundary>,
+    pub problem: Option<String>,
+    /// Settings of the problem, such as `boundary = "periodic"` of darcy.
+    #[serde(skip_serializing_if = "Parameters::is_empty")]
+    pub parameters: Parameters,
     pub layout: Option<Layout>,
     pub seed: u64,
     /// All of a file, or as many as in the paper.
@@ -40,9 +44,9 @@ pub struct DataRecipe {
 
 impl DataRecipe {
     /// The training data, and the validation data unless it is to be held out.
-    pub(crate) fn sources(&self, cache: Option<&Path>) -> Result<(Source, Option<Source>)> {
-        let setting = |words: &str| Err(Error::Setting(format!("[data]: {words}")));
-        match (self.problem, &self.train) {
+    pub(crate) fn sources(&self, cache: Option<&Path>) -> Result<(Dataset, Option<Dataset>)> {
+        let setting = |words: &str| Err(Error::setting("data", words));
+        match (&self.problem, &self.train) {
             (Some(_), Some(_)) => setting("give either a problem or the file train, not both"),
             (None, None) => setting("give a problem and a layout, or the file train"),
             (Some(name), None) => {
@@ -52,9 +56,9 @@ impl DataRecipe {
                 let Some(layout) = self.layout else {
                     return setting("a problem needs a layout");
                 };
-                let source = |split: Split| -> Result<Source> {
-                    Ok(Source::Problem(ProblemSource {
-                        problem: name.problem(self.boundary)?,
+                let source = |split: Split| -> Result<Dataset> {
+                    Ok(Dataset::from_source(ProblemSource {
+                        problem: named(name, &self.parameters)?,
                         layout,
                         split,
                         seed: self.seed,
@@ -67,13 +71,13 @@ impl DataRecipe {
                 Ok((source(Split::Train)?, Some(source(Split::Val)?)))
             }
             (None, Some(train)) => {
-                if self.boundary.is_some() || self.layout.is_some() {
+                if !self.parameters.is_empty() || self.layout.is_some() {
                     return setting(
-                        "boundary and layout belong to a problem; a file is what it is",
+                        "parameters and layout belong to a problem; a file is what it is",
                     );
                 }
-                let val = self.val.as_deref().map(Source::open).transpose()?;
-                Ok((Source::open(train)?, val))
+                let val = self.val.as_deref().map(Dataset::open).transpose()?;
+                Ok((Dataset::open(train)?, val))
             }
         }
     }
@@ -97,10 +101,13 @@ pub struct TrainRecipe {
     pub seed: u64,
     /// Samples a step.
     pub batch: usize,
+    /// Parts that a step is worked out in, one after the other. More parts take less memory; each number gives bits of
+    /// its own.
+    pub micro_batches: usize,
     /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
     pub sensors: Option<usize>,
     pub queries: Option<usize>,
-    /// Fit the targets once in the functions of a fixed trunk and compare coefficients with coefficients, in place of values at queries.
+    /// Fit the targets once in the functions of a fixed basis and compare coefficients with coefficients, in place of values at queries.
     pub coefficients: bool,
     /// Symmetries of the problem, one drawn for each sample in every step.
     pub symmetries: Symmetries,
@@ -119,7 +126,8 @@ pub struct TrainRecipe {
     pub normalise: bool,
     /// Take the logarithm of the sensors' values first; for positive quantities.
     pub log_values: bool,
-    /// Gigabytes that an operation's activations may take until they are worked out again instead of kept; a third of what is free where not given.
+    /// Gigabytes that activations may take until further ones are worked out again instead of kept; a third of what
+    /// is free where not given.
     pub memory_gb: Option<f64>,
     /// The first limit that is reached ends the training.
     pub steps: Option<u64>,
@@ -138,6 +146,7 @@ impl Default for TrainRecipe {
         Self {
             seed: 0,
             batch: 50,
+            micro_batches: 1,
             sensors: None,
             queries: None,
             coefficients: false,
@@ -166,38 +175,35 @@ impl Default for TrainRecipe {
 impl Recipe {
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
-        Self::parse(&text, &[]).map_err(|what| Error::data(path, what))
+        Self::parse(&text, &[]).map_err(|error| Error::data(path, error.to_string()))
     }
 
     /// From TOML, with settings such as `train.rate=1e-4` put over it.
-    pub fn parse(text: &str, settings: &[String]) -> std::result::Result<Self, String> {
-        let words = |e: toml::de::Error| e.to_string().trim_end().to_string();
-        if settings.is_empty() {
-            let recipe: Self = toml::from_str(text).map_err(words)?;
-            return recipe.checked();
-        }
-        let mut table: toml::Table = toml::from_str(text).map_err(words)?;
-        for setting in settings {
-            let (key, value) = setting
-                .split_once('=')
-                .ok_or_else(|| format!("{setting}: a setting is written key=value"))?;
-            put(&mut table, key.trim(), parse_value(value.trim()))
-                .map_err(|what| format!("{setting}: {what}"))?;
-        }
-        let recipe: Self = table.try_into().map_err(words)?;
-        recipe.checked()
+    pub fn parse(text: &str, settings: &[String]) -> Result<Self> {
+        let words = |e: toml::de::Error| Error::setting("recipe", e.to_string().trim_end());
+        let recipe: Self = match settings {
+            // Errors then name the line.
+            [] => toml::from_str(text).map_err(words)?,
+            _ => {
+                let mut table: toml::Table = toml::from_str(text).map_err(words)?;
+                for setting in settings {
+                    let refuse = |what: String| Error::setting(setting, what);
+                    let (key, value) = setting
+                        .split_once('=')
+                        .ok_or_else(|| refuse("a setting is written key=value".into()))?;
+                    put(&mut table, key.trim(), parse_value(value.trim())).map_err(refuse)?;
+                }
+                table.try_into().map_err(words)?
+            }
+        };
+        recipe.train.check()?;
+        Ok(recipe)
     }
 
-    fn checked(self) -> std::result::Result<Self, String> {
-        match self.train.fault() {
-            Some(fault) => Err(format!("[train]: {fault}")),
-            None => Ok(self),
-        }
-    }
-
-    /// Fails where a path is not Unicode.
-    pub fn to_toml(&self) -> std::result::Result<String, String> {
-        toml::to_string(self).map_err(|e| e.to_string())
+    /// An error where a path is not Unicode.
+    pub fn to_toml(&self) -> Result<String> {
+        let refuse = |e| Error::setting("recipe", format!("it cannot be written: {e}"));
+        toml::to_string(self).map_err(refuse)
     }
 }
 
@@ -212,27 +218,45 @@ fn parse_value(text: &str) -> toml::Value {
 
 /// Sets `a.b.c` to a value.
 fn put(table: &mut toml::Table, key: &str, value: toml::Value) -> std::result::Result<(), String> {
-    match key.split_once('.') {
-        None => {
-            table.insert(key.to_string(), value);
-            Ok(())
-        }
-        Some((section, rest)) => {
-            let inner = table
-                .entry(section)
-                .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            match inner {
-                toml::Value::Table(inner) => put(inner, rest, value),
-                _ => Err(format!("{section} is not a section")),
+    let Some((section, rest)) = key.split_once('.') else {
+        table.insert(key.to_string(), value);
+        return Ok(());
+    };
+    let inner = table
+        .entry(section)
+        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    match inner {
+        toml::Value::Table(inner) => put(inner, rest, value),
+        // Of several, as in `model.encoders.0.functions`.
+        toml::Value::Array(several) => {
+            let (number, rest) = rest.split_once('.').ok_or_else(|| {
+                format!("{section} is a list; which one, and which setting of it?")
+            })?;
+            let count = several.len();
+            let one = number.parse().ok().and_then(|i: usize| several.get_mut(i));
+            match one {
+                Some(toml::Value::Table(inner)) => put(inner, rest, value),
+                _ => Err(format!(
+                    "{section} has sections 0 to {}",
+                    count.saturating_sub(1)
+                )),
             }
         }
+        _ => Err(format!("{section} is not a section")),
     }
 }
 
 impl TrainRecipe {
-    fn fault(&self) -> Option<String> {
+    fn check(&self) -> Result<()> {
+        let refuse = |name: &str, what: &str| Err(Error::setting(format!("train.{name}"), what));
         let numbers = [
             ("batch", Some(self.batch as f64), 1.0, f64::MAX),
+            (
+                "micro_batches",
+                Some(self.micro_batches as f64),
+                1.0,
+                4096.0,
+            ),
             ("sensors", self.sensors.map(|n| n as f64), 1.0, f64::MAX),
             ("queries", self.queries.map(|n| n as f64), 1.0, f64::MAX),
             ("rate", Some(self.rate), f64::MIN_POSITIVE, f64::MAX),
@@ -263,35 +287,43 @@ impl TrainRecipe {
         for (name, value, least, most) in numbers {
             match value {
                 Some(v) if !(least..=most).contains(&v) => {
-                    return Some(format!("{name} = {v} is out of range"));
+                    let setting = format!("train.{name}");
+                    return Err(Error::setting(setting, "is out of range").with_value(v));
                 }
                 _ => {}
             }
         }
         if self.coefficients && self.queries.is_some() {
-            return Some("coefficients = true uses all targets at once; leave out queries".into());
+            return refuse(
+                "queries",
+                "coefficients = true uses all targets at once; leave out queries",
+            );
         }
         let Symmetries {
             flips, swaps, odd, ..
         } = self.symmetries;
         if odd && !flips && !swaps {
-            return Some(
-                "symmetries that are odd change the sign of mirror images; add flips or swaps"
-                    .into(),
+            return refuse(
+                "symmetries",
+                "odd ones change the sign of mirror images; add flips or swaps",
             );
         }
         if self.log_values && odd {
-            return Some(
-                "symmetries that are odd change signs, which log_values cannot take".into(),
+            return refuse(
+                "symmetries",
+                "odd ones change signs, which log_values cannot take",
             );
         }
         if self.log_values && !self.normalise {
-            return Some("log_values needs normalise = true".into());
+            return refuse("log_values", "it needs normalise = true");
         }
         if self.steps.is_none() && self.epochs.is_none() && self.budget.is_none() {
-            return Some("say how long: steps, epochs or budget (such as \"30m\")".into());
+            return refuse(
+                "budget",
+                "say how long: steps, epochs or budget (such as \"30m\")",
+            );
         }
-        self.schedule.fault()
+        self.schedule.check()
     }
 
     /// How much of the training is over, 0 to 1, after `step` steps and so many seconds.
@@ -310,8 +342,10 @@ impl TrainRecipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoders::{DecoderConfig, LearnedConfig};
+    use crate::encoders::{EncoderConfig, HeadsConfig};
 
-    const SMALL: &str = "[data]\nproblem = \"darcy\"\nlayout = \"variable\"\n[model]\nname = \"vidon\"\n[train]\nsteps = 10\n";
+    const SMALL: &str = "[data]\nproblem = \"darcy\"\nlayout = \"variable\"\n[model]\nencoders = [{ kind = \"heads\" }]\ncore = { kind = \"mlp\" }\ndecoder = { kind = \"learned\" }\n[train]\nsteps = 10\n";
 
     #[test]
     fn a_recipe_is_read_changed_and_written() {
@@ -323,7 +357,8 @@ mod tests {
         let settings = [
             "train.rate=1e-2",
             "train.budget=30m",
-            "model.p=7",
+            "model.decoder.p=7",
+            "model.encoders.0.count=3",
             "data.layout=missing",
         ];
         let changed = Recipe::parse(SMALL, &settings.map(String::from)).unwrap();
@@ -332,32 +367,42 @@ mod tests {
             (1e-2, 1800.0)
         );
         assert_eq!(changed.data.layout, Some(Layout::Missing));
-        assert!(matches!(changed.model, ModelConfig::Vidon(c) if c.p == 7));
+        let mut wanted = recipe.model.clone();
+        wanted.decoder = DecoderConfig::Learned(LearnedConfig {
+            p: 7,
+            ..LearnedConfig::default()
+        });
+        wanted.encoders[0] = EncoderConfig::Heads(HeadsConfig {
+            count: 3,
+            ..HeadsConfig::default()
+        });
+        assert_eq!(changed.model, wanted);
+        assert_eq!(recipe.model, ModelConfig::default());
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let fault = |text: &str, settings: &[&str]| {
             let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-            Recipe::parse(text, &settings).unwrap_err()
+            Recipe::parse(text, &settings).unwrap_err().to_string()
         };
         let expect = |found: String, words: &str| assert!(found.contains(words), "{found}");
         expect(
             fault(&SMALL.replace("steps", "stepz"), &[]),
             "unknown field `stepz`",
         );
-        expect(fault(&SMALL.replace("steps", "stepz"), &[]), "line 7");
+        expect(fault(&SMALL.replace("steps", "stepz"), &[]), "line 9");
         expect(fault(&SMALL.replace("steps = 10", ""), &[]), "say how long");
         expect(
             fault(SMALL, &["train.rate=-1"]),
-            "rate = -1 is out of range",
+            "rate = -1: is out of range",
         );
         expect(fault(SMALL, &["train.budget=soon"]), "budget");
         // Also what belongs to another kind.
         for setting in [
             "train.schedule={kind=\"constant\",every=100}",
             "model.core={kind=\"mlp\",grid=64}",
-            "model.positional={kind=\"mlp\",functions=64}",
+            "model.encoders.0.positional={kind=\"mlp\",functions=64}",
         ] {
             expect(fault(SMALL, &[setting]), "unknown field");
         }

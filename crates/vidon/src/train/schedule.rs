@@ -4,6 +4,8 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
+
 /// How the learning rate changes. Times are epochs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -28,8 +30,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// What makes it unusable, if anything.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub(crate) fn check(&self) -> Result<()> {
         let proper = |v: f64| v.is_finite() && v > 0.0;
         let fine = match self {
             Schedule::Constant {} => true,
@@ -37,9 +38,13 @@ impl Schedule {
             Schedule::MultiStep { at, factor } => at.iter().all(|e| *e >= 0.0) && proper(*factor),
             Schedule::Cosine { end } => (0.0..=1.0).contains(end),
         };
-        (!fine).then(|| {
-            "schedule: times and factors must be positive, the end of a cosine in 0 to 1".into()
-        })
+        match fine {
+            true => Ok(()),
+            false => Err(Error::setting(
+                "train.schedule",
+                "times and factors must be positive, the end of a cosine in 0 to 1",
+            )),
+        }
     }
 
     /// The factor on the learning rate: after `epoch` epochs, at `share` (0 to 1) of the whole training.

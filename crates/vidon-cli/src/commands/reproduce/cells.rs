@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::models::ModelName;
-use vidon::problems::ProblemName;
+use vidon::problems::known;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe};
-use vidon::{Error, Published, Result, published};
+use vidon::{ModelName, Published, published};
 
-use crate::choice::{Choice, name_of, one_of};
-use crate::commands::generate::{LAYOUTS, PROBLEMS};
+use crate::choice::{Choice, a_problem, name_of, one_of};
+use crate::commands::generate::LAYOUTS;
 use crate::commands::train::{limit_among, parse};
+use crate::failure::{Failure, Result};
 
 /// Every recipe of the repository: its family and its text.
 const RECIPES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/recipes.rs"));
@@ -52,8 +52,8 @@ const MODELS: &[Choice<ModelName>] = &[
 #[derive(Args)]
 pub struct Selection {
     /// Only this problem; may be given several times
-    #[arg(long, value_parser = one_of(PROBLEMS))]
-    problem: Vec<ProblemName>,
+    #[arg(long, value_parser = a_problem())]
+    problem: Vec<&'static str>,
 
     /// Only this layout; may be given several times
     #[arg(long, value_parser = one_of(LAYOUTS))]
@@ -72,7 +72,7 @@ impl Selection {
     /// The chosen cells; every choice must have one.
     pub fn cells(&self) -> Result<Vec<Cell>> {
         let wanted = [
-            names(PROBLEMS, &self.problem),
+            self.problem.clone(),
             names(LAYOUTS, &self.layout),
             names(MODELS, &self.model),
         ];
@@ -88,7 +88,7 @@ impl Selection {
                 if !all.iter().filter(has).any(fits) {
                     let (family, option) = (name_of(FAMILIES, self.family), OPTIONS[axis]);
                     let with: Vec<String> = all.iter().filter(has).map(Cell::name).collect();
-                    return Err(Error::Setting(match with.is_empty() {
+                    return Err(Failure::Words(match with.is_empty() {
                         true => format!(
                             "the family {family} has no cell with {option} {word}; vidon reproduce --family {family} --list shows what it has"
                         ),
@@ -113,7 +113,7 @@ fn names<T: Copy + PartialEq>(choices: &[Choice<T>], values: &[T]) -> Vec<&'stat
 /// A problem, a layout and a network, by the recipe of a family.
 pub struct Cell {
     pub family: Family,
-    pub problem: ProblemName,
+    pub problem: &'static str,
     pub layout: Layout,
     pub model: ModelName,
     /// The network's name as people write it.
@@ -123,28 +123,32 @@ pub struct Cell {
 
 /// All cells of a family, in the order of the tables.
 pub fn cells(family: Family) -> Result<Vec<Cell>> {
+    let problems = known();
     let own = RECIPES.iter().filter(|r| r.0 == name_of(FAMILIES, family));
     let mut cells = own
         .map(|(_, text)| {
-            let recipe = parse(text, &[], None, None).map_err(Error::Setting)?;
+            let recipe = parse(text, &[], None, None)?;
+            let name = recipe.data.problem.as_deref();
+            let problem = problems.iter().find(|p| Some(p.name()) == name);
             Ok(Cell {
                 family,
-                problem: recipe.data.problem.expect("a cell has a problem"),
+                problem: problem.expect("a cell has a problem").name(),
                 layout: recipe.data.layout.expect("a cell has a layout"),
-                model: ModelName::from(&recipe.model),
-                title: recipe.model.name(),
+                model: recipe.model.name(),
+                title: recipe.model.name().name(),
                 text,
             })
         })
         .collect::<Result<Vec<Cell>>>()?;
-    cells.sort_by_key(|c| (c.problem as u8, c.layout as u8, c.model as u8));
+    let order = |c: &Cell| problems.iter().position(|p| p.name() == c.problem);
+    cells.sort_by_key(|c| (order(c), c.layout as u8, c.model as u8));
     Ok(cells)
 }
 
 impl Cell {
     fn words(&self) -> [&'static str; 3] {
         [
-            name_of(PROBLEMS, self.problem),
+            self.problem,
             self.layout.name(),
             name_of(MODELS, self.model),
         ]
@@ -163,15 +167,16 @@ impl Cell {
 
     /// Its recipe with the settings of the command line, which must leave it the cell that it is.
     pub fn recipe(&self, settings: &[String], budget: Option<Budget>) -> Result<Recipe> {
-        let failed = |what: String| Error::Setting(format!("{}: {what}", self.name()));
+        let failed = |what: String| Failure::Words(format!("{}: {what}", self.name()));
         if let Some(setting) = limit_among(settings) {
             let what = format!("--set {setting}: how long a cell is trained is said by --budget");
             return Err(failed(what));
         }
-        let recipe = parse(self.text, settings, None, budget).map_err(failed)?;
-        let data = (recipe.data.problem, recipe.data.layout);
-        let same = data == (Some(self.problem), Some(self.layout))
-            && ModelName::from(&recipe.model) == self.model;
+        let recipe = parse(self.text, settings, None, budget);
+        let recipe = recipe.map_err(|e| failed(e.to_string()))?;
+        let data = (recipe.data.problem.as_deref(), recipe.data.layout);
+        let same =
+            data == (Some(self.problem), Some(self.layout)) && recipe.model.name() == self.model;
         if !same {
             let what = "--set cannot change problem, layout or network; choose them with --problem, --layout, --model";
             return Err(failed(what.into()));

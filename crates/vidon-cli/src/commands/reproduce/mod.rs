@@ -9,12 +9,13 @@ mod state;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use vidon::Error;
 use vidon::train::{Budget, Recipe, Stop, Training};
-use vidon::{Error, Result};
 
 use crate::commands::cache::Cache;
 use crate::commands::eval::test_run;
 use crate::commands::train::run_training;
+use crate::failure::{Failure, Result};
 use crate::ui::{Ui, clock, count, percent, print};
 use cells::{Cell, Selection};
 use report::write_report;
@@ -94,12 +95,14 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         ui.note(format!("{} of {}: {}", i + 1, cells.len(), cell.name()));
         match session.reproduce(cell, recipe) {
             Ok(()) => {}
-            Err(Error::Interrupted) => {
+            Err(Failure::Library(Error::Interrupted)) => {
                 ui.note("the same command goes on from here");
                 return Ok(());
             }
             // One network that does not learn leaves the others worth having.
-            Err(Error::Numerics(what)) => failed.push(format!("{}: {what}", cell.name())),
+            Err(Failure::Library(Error::Numerics(what))) => {
+                failed.push(format!("{}: {what}", cell.name()))
+            }
             Err(other) => return Err(other),
         }
         write_report(&arguments.out)?;
@@ -113,7 +116,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     ))?;
     match failed.is_empty() {
         true => Ok(()),
-        false => Err(Error::Numerics(failed.join("\n"))),
+        false => Err(Failure::Words(failed.join("\n"))),
     }
 }
 
@@ -137,7 +140,7 @@ fn overview(cells: &[Cell], out: &Path) -> Result<String> {
 /// A run that was begun by another recipe is no part of this report.
 fn check(folder: &Path, state: &State, recipe: &Recipe) -> Result<()> {
     match &state.standing {
-        Some(standing) if !standing.follows(recipe)? => Err(Error::Setting(format!(
+        Some(standing) if !standing.follows(recipe)? => Err(Failure::Words(format!(
             "{} was begun by another recipe (older, or with other --set settings); remove it, or choose another folder with --out",
             folder.display()
         ))),
@@ -189,7 +192,7 @@ impl Session<'_> {
         };
         drop(watch);
         match run_training(training, folder, self.ui)?.stop {
-            Stop::Interrupted => Err(Error::Interrupted),
+            Stop::Interrupted => Err(Error::Interrupted.into()),
             _ => Ok(()),
         }
     }

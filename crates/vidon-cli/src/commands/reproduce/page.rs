@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use vidon::files::write_file;
-use vidon::{Error, Result};
+
+use crate::failure::{Failure, Result};
 
 /// A part of a page.
 pub enum Block {
@@ -34,7 +35,7 @@ pub fn write_page(folder: &Path, name: &str, blocks: &[Block]) -> Result<()> {
         if let Block::Figure { file, .. } = block {
             let path = folder.join(file);
             let bytes = std::fs::read(&path)
-                .map_err(|e| Error::Setting(format!("cannot read {}: {e}", path.display())))?;
+                .map_err(|e| Failure::Words(format!("cannot read {}: {e}", path.display())))?;
             pictures.push(base64(&bytes));
         }
     }
@@ -55,7 +56,8 @@ pub fn write_page(folder: &Path, name: &str, blocks: &[Block]) -> Result<()> {
             }
         }
         Ok(())
-    })
+    })?;
+    Ok(())
 }
 
 fn markdown(block: &Block) -> String {

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use vidon::Result;
 use vidon::plot::{Marks, Panel, draw, validation_panel};
-use vidon::problems::ProblemName;
+use vidon::problems::{Problem, known};
 use vidon::sensors::Layout;
 use vidon::train::{Record, read_metrics};
 
@@ -14,7 +13,7 @@ use super::page::{Block, write_page};
 use super::state::{State, Tested};
 use crate::choice::name_of;
 use crate::commands::eval::PREDICTION;
-use crate::commands::generate::PROBLEMS;
+use crate::failure::Result;
 use crate::ui::{clock, count, grouped, percent, percent_spread};
 
 /// A cell whose training has begun.
@@ -92,13 +91,13 @@ pub fn write_report(out: &Path) -> Result<()> {
         ),
         Block::Text(circumstances(&begun)),
     ];
-    for (problem, ..) in PROBLEMS {
+    for problem in known() {
         let own: Vec<&Begun> = begun
             .iter()
-            .filter(|b| b.cell.problem == *problem)
+            .filter(|b| b.cell.problem == problem.name())
             .collect();
         if !own.is_empty() {
-            blocks.extend(section(out, *problem, &own)?);
+            blocks.extend(section(out, &*problem, &own)?);
         }
     }
     write_page(out, "report", &blocks)
@@ -149,8 +148,8 @@ fn samples(tests: &[&Tested]) -> String {
 }
 
 /// A problem's table and figures.
-fn section(out: &Path, problem: ProblemName, begun: &[&Begun]) -> Result<Vec<Block>> {
-    let name = name_of(PROBLEMS, problem);
+fn section(out: &Path, problem: &dyn Problem, begun: &[&Begun]) -> Result<Vec<Block>> {
+    let name = problem.name();
     let mut by_column = begun.to_vec();
     by_column.sort_by_key(|b| (b.cell.family as u8, b.cell.model as u8));
     let mut columns: Vec<String> = by_column.iter().map(|b| b.column()).collect();

@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use vidon::eval::ErrorSummary;
 use vidon::files::write_file;
-use vidon::train::{Budget, Recipe, Standing};
-use vidon::{Error, Result};
+use vidon::train::{Budget, Recipe, RunState};
 
 use super::machine::{machine, program, today};
+use crate::failure::{Failure, Result};
 use crate::ui::{clock, count, grouped, percent};
 
 /// Its file in the folder of a run.
@@ -27,14 +27,14 @@ pub struct Tested {
 }
 
 pub struct State {
-    pub standing: Option<Standing>,
+    pub standing: Option<RunState>,
     /// Of the weights that are the best now.
     pub tested: Option<Tested>,
 }
 
 impl State {
     pub fn read(folder: &Path) -> Result<Self> {
-        let standing = Standing::read(folder)?;
+        let standing = RunState::read(folder)?;
         let best = standing.as_ref().and_then(|s| s.best);
         let path = folder.join(TEST);
         let tested: Option<Tested> = match path.exists() {
@@ -55,7 +55,7 @@ impl State {
 
     /// Whether the training has used up its limits.
     pub fn finished(&self) -> bool {
-        self.standing.as_ref().is_some_and(Standing::finished)
+        self.standing.as_ref().is_some_and(RunState::finished)
     }
 
     /// Seconds that the training will still take at most, where it has a budget; `recipe` is for one that has not begun.
@@ -105,7 +105,7 @@ impl fmt::Display for State {
 
 /// Keeps what a test of the best weights found.
 pub fn keep_test(folder: &Path, relative_l2: ErrorSummary) -> Result<()> {
-    let best = Standing::read(folder)?.and_then(|s| s.best);
+    let best = RunState::read(folder)?.and_then(|s| s.best);
     let tested = Tested {
         weights: best.map_or(0, |b| b.step),
         relative_l2,
@@ -114,11 +114,12 @@ pub fn keep_test(folder: &Path, relative_l2: ErrorSummary) -> Result<()> {
         date: today(),
     };
     let json = serde_json::to_string_pretty(&tested).expect("plain JSON");
-    write_file(&folder.join(TEST), |out| out.write_all(json.as_bytes()))
+    write_file(&folder.join(TEST), |out| out.write_all(json.as_bytes()))?;
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Tested> {
-    let failed = |what: String| Error::Setting(format!("{}: {what}", path.display()));
+    let failed = |what: String| Failure::Words(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
     serde_json::from_str(&text).map_err(|e| failed(format!("{e}; remove it to test again")))
 }

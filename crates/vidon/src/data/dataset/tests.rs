@@ -153,7 +153,7 @@ fn wrong_content_is_refused_with_row_and_column() {
     );
 
     let mut uneven = good();
-    uneven[1].sensor_values = Rows::new(1, vec![0.0; 3]);
+    uneven[1].sensor_values = Rows::of(1, vec![0.0; 3]);
     refused(
         columns(&uneven),
         json(),

@@ -95,10 +95,8 @@ pub fn import_npz(
             .collect();
         all.sort_unstable();
         if all.windows(2).any(|w| w[0] == w[1]) {
-            return Err(Error::Setting(format!(
-                "{}: the array {array:?} would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name",
-                path.display()
-            )));
+            let what = "would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name";
+            return Err(Error::data(path, what).in_column(array));
         }
     }
     let mut collector = Collector::new([path, path], out, meta, details)?;

@@ -1,6 +1,7 @@
 //! A user's own data: long tables (one line a reading) or padded NumPy arrays, to a dataset.
 
 mod arrays;
+mod cells;
 mod npz;
 pub(crate) mod table;
 mod tables;
@@ -93,10 +94,11 @@ impl Collector {
                 drop(own);
                 let coords = meta.sensor_coords.iter().chain(&meta.query_coords);
                 let names: Vec<&str> = coords.map(|c| c.name.as_str()).collect();
-                return Err(Error::Setting(format!(
-                    "a range for {name}: there is no such coordinate; there are {}",
+                let what = format!(
+                    "there is no such coordinate; there are {}",
                     names.join(", ")
-                )));
+                );
+                return Err(Error::setting(format!("a range for {name}"), what));
             }
             own.for_each(|c| c.range = Some(*range));
         }
@@ -215,10 +217,10 @@ impl Collector {
                     let [coords, values, queries, targets] = parts;
                     samples.push(Sample {
                         name: Some(name),
-                        sensor_coords: Rows::new(widths[0], coords),
-                        sensor_values: Rows::new(widths[1], values),
-                        query_coords: Arc::new(Rows::new(widths[2], queries)),
-                        targets: Rows::new(widths[3], targets),
+                        sensor_coords: Rows::of(widths[0], coords),
+                        sensor_values: Rows::of(widths[1], values),
+                        query_coords: Arc::new(Rows::of(widths[2], queries)),
+                        targets: Rows::of(widths[3], targets),
                     });
                     continue;
                 }

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use arrow_array::{Array, RecordBatch, cast::AsArray, types::Float64Type};
-use arrow_cast::cast;
-use arrow_schema::DataType;
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::data::guard::guarded;
+use crate::data::import::cells;
 use crate::error::{Error, Result};
 
 /// The columns asked for: whose reading it is, and numbers (NaN where the cell is empty).
@@ -229,21 +228,17 @@ fn append_batch(
     table: &mut Table,
 ) -> Result<()> {
     let first = table.len();
-    let column = |name: &str, to: &DataType, what: &str| {
-        let column = batch.column_by_name(name).expect("projected");
-        cast(column, to).map_err(|_| {
-            let what = format!(
-                "holds {}, which cannot be used as {what}",
-                column.data_type()
-            );
-            Error::data(path, what).in_column(name)
-        })
+    let column = |name: &str| batch.column_by_name(name).expect("projected");
+    let unfit = |name: &str, what: &str| {
+        let kind = column(name).data_type();
+        let what = format!("holds {kind}, which cannot be used as {what}");
+        Error::data(path, what).in_column(name)
     };
     if let Some(id) = id {
-        let ids = column(id, &DataType::Utf8, "a sample's name")?;
-        for (i, name) in ids.as_string::<i32>().iter().enumerate() {
+        let names = cells::names(column(id)).ok_or_else(|| unfit(id, "a sample's name"))?;
+        for (i, name) in names.into_iter().enumerate() {
             match name {
-                Some(name) if !name.is_empty() => table.ids.push(name.to_string()),
+                Some(name) if !name.is_empty() => table.ids.push(name),
                 _ => {
                     let error = Error::data(path, "the sample's name is empty").in_column(id);
                     return Err(error.at(format!("row {}", first + i)));
@@ -252,21 +247,19 @@ fn append_batch(
         }
     }
     for (name, values) in numbers.iter().zip(&mut table.numbers) {
-        let cells = column(name, &DataType::Float64, "numbers")?;
-        // A cast that fails cell by cell gives null, so nulls must have been there before.
-        let before = batch.column_by_name(name).expect("projected");
-        for (i, cell) in cells.as_primitive::<Float64Type>().iter().enumerate() {
+        let cells = cells::numbers(column(name)).ok_or_else(|| unfit(name, "numbers"))?;
+        for (i, cell) in cells.into_iter().enumerate() {
             let error = |what: String| {
                 Error::data(path, what)
                     .at(format!("row {}", first + i))
                     .in_column(name)
             };
             match cell {
-                Some(v) if v.is_nan() => values.push(f64::NAN),
-                Some(v) if v.abs() <= f32::MAX as f64 => values.push(v),
-                Some(v) => return Err(error(format!("{v:e} is not a finite float32"))),
-                None if before.is_null(i) => values.push(f64::NAN),
-                None => return Err(error("is not a number".into())),
+                None => values.push(f64::NAN),
+                Some(Ok(v)) if v.is_nan() => values.push(f64::NAN),
+                Some(Ok(v)) if v.abs() <= f32::MAX as f64 => values.push(v),
+                Some(Ok(v)) => return Err(error(format!("{v:e} is not a finite float32"))),
+                Some(Err(())) => return Err(error("is not a number".into())),
             }
         }
     }

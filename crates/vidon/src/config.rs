@@ -1,0 +1,185 @@
+//! Which network: encoders, core and decoder with all their sizes. The paper's networks are combinations with a name:
+//!
+//! | network | encoders | core | decoder |
+//! |---|---|---|---|
+//! | VIDON | `heads` | `mlp` | `learned` |
+//! | DeepONet | `vector`, or `krige` for any sensors | `mlp` | `learned` |
+//! | FNO | `grid` | `fno` | `grid` |
+//! | our fast family | `projection` | `fno` or `mlp` | `basis` |
+
+use serde::{Deserialize, Serialize};
+
+use crate::cores::{CoreConfig, FnoConfig, MlpConfig};
+use crate::data::{Dims, Meta};
+use crate::decoders::{DecoderConfig, GridAnswerConfig, LearnedConfig};
+use crate::encoders::{EncoderConfig, GridConfig, HeadsConfig, VectorConfig};
+use crate::error::{Error, Result};
+use crate::problems::Problem;
+use crate::sensors::Layout;
+use crate::spaces::{Family, Frame};
+
+/// More numbers than any network here has a use for.
+pub(crate) const MOST_PARAMETERS: usize = 1 << 31;
+/// Most heads, layers or basis functions.
+pub(crate) const MOST_PARTS: usize = 1 << 16;
+/// Most functions of a projection, which solves a system of that size for every sample.
+pub(crate) const MOST_PROJECTED: usize = 4096;
+
+/// A network without its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// What they see goes side by side into the core.
+    pub encoders: Vec<EncoderConfig>,
+    pub core: CoreConfig,
+    pub decoder: DecoderConfig,
+}
+
+/// The paper's VIDON for Darcy flow.
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            encoders: vec![EncoderConfig::Heads(HeadsConfig::default())],
+            core: CoreConfig::Mlp(MlpConfig::default()),
+            decoder: DecoderConfig::Learned(LearnedConfig::default()),
+        }
+    }
+}
+
+/// A family of networks, by what it does with its sensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelName {
+    Vidon,
+    DeepOnet,
+    Fno,
+}
+
+impl ModelName {
+    pub fn name(self) -> &'static str {
+        match self {
+            ModelName::Vidon => "VIDON",
+            ModelName::DeepOnet => "DeepONet",
+            ModelName::Fno => "FNO",
+        }
+    }
+}
+
+impl ModelConfig {
+    /// A network of the paper, with the sizes that its authors used for one of their problems.
+    pub fn of_paper(name: ModelName, problem: &dyn Problem) -> Result<Self> {
+        let space_time = problem.spec().test_times.is_some();
+        let (p, width) = if space_time { (400, 500) } else { (100, 250) };
+        let learned = DecoderConfig::Learned(LearnedConfig {
+            p,
+            hidden: vec![width; 4],
+        });
+        let stokes = problem.name() == "navier-stokes";
+        Ok(match name {
+            ModelName::Vidon => Self {
+                encoders: vec![EncoderConfig::Heads(HeadsConfig {
+                    outputs: if stokes { 32 } else { 64 },
+                    ..HeadsConfig::default()
+                })],
+                core: CoreConfig::Mlp(MlpConfig::default()),
+                decoder: learned,
+            },
+            ModelName::DeepOnet => Self {
+                encoders: vec![EncoderConfig::Vector(VectorConfig {
+                    sensors: *problem.spec().sensors.count_range(Layout::Regular).end(),
+                })],
+                core: CoreConfig::Mlp(MlpConfig {
+                    hidden: vec![if space_time { 400 } else { 250 }; 4],
+                    ..MlpConfig::default()
+                }),
+                decoder: learned,
+            },
+            ModelName::Fno if space_time => {
+                return Err(Error::setting(
+                    "model",
+                    format!(
+                        "the paper has no FNO for {}: its output lives in space-time",
+                        problem.name()
+                    ),
+                ));
+            }
+            ModelName::Fno => Self {
+                encoders: vec![EncoderConfig::Grid(GridConfig {})],
+                core: CoreConfig::Fno(FnoConfig {
+                    padding: if stokes { 0.5 } else { 0.25 },
+                    ..FnoConfig::default()
+                }),
+                decoder: DecoderConfig::Grid(GridAnswerConfig {}),
+            },
+        })
+    }
+
+    pub fn name(&self) -> ModelName {
+        match self.encoders.first() {
+            Some(EncoderConfig::Vector(_) | EncoderConfig::Krige(_)) => ModelName::DeepOnet,
+            Some(EncoderConfig::Grid(_)) => ModelName::Fno,
+            _ => ModelName::Vidon,
+        }
+    }
+
+    /// What makes a network of these sizes impossible, if anything.
+    pub(crate) fn fault(&self, dims: Dims) -> Option<String> {
+        let widths = [
+            dims.sensor_coords,
+            dims.sensor_values,
+            dims.query_coords,
+            dims.targets,
+        ];
+        if widths.contains(&0) {
+            return Some(
+                "sensors, values, queries and targets need at least one component each".into(),
+            );
+        }
+        if self.encoders.is_empty() {
+            return Some("it needs an encoder".into());
+        }
+        let kinds: Vec<_> = self.encoders.iter().map(std::mem::discriminant).collect();
+        if (1..kinds.len()).any(|i| kinds[..i].contains(&kinds[i])) {
+            return Some("it has two encoders of the same kind".into());
+        }
+        let grid = matches!(self.decoder, DecoderConfig::Grid(_));
+        if grid && !matches!(self.core, CoreConfig::Fno(_)) {
+            return Some("a grid decoder takes what an FNO core gives".into());
+        }
+        let encoders = self.encoders.iter();
+        let fault = encoders.clone().find_map(|e| e.fault(dims.sensor_coords));
+        let projected = || {
+            let projected = encoders
+                .clone()
+                .any(|e| matches!(e, EncoderConfig::Projection(_)));
+            let functions = match &self.decoder {
+                DecoderConfig::Basis(c) => c.functions.saturating_mul(c.frame.times.max(1)),
+                _ => 0,
+            };
+            (projected && functions > MOST_PROJECTED).then(|| {
+                format!("behind a projection a fixed basis has at most {MOST_PROJECTED} functions a component")
+            })
+        };
+        fault
+            .or_else(|| self.decoder.fault(dims.query_coords))
+            .or_else(|| self.core.fault(&self.encoders, &self.decoder, dims))
+            .or_else(projected)
+    }
+
+    /// Takes the boxes of bases from the data where the configuration leaves them open.
+    pub fn fill_frames(&mut self, meta: &Meta) {
+        let encoders = self.encoders.iter_mut();
+        let sensors = encoders.filter_map(EncoderConfig::frame);
+        sensors.for_each(|frame| frame.fill(&meta.sensor_coords));
+        if let Some(frame) = self.decoder.frame() {
+            frame.fill(&meta.query_coords);
+        }
+    }
+
+    /// Whether a basis takes its periods from the data.
+    pub(crate) fn takes_periods(&self) -> bool {
+        let mut own = self.clone();
+        let takes = |frame: &mut Frame| frame.is_open() && frame.family == Family::Periodic;
+        let encoders = own.encoders.iter_mut().filter_map(EncoderConfig::frame);
+        encoders.chain(own.decoder.frame()).any(takes)
+    }
+}

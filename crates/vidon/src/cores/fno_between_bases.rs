@@ -1,0 +1,327 @@
+//! A Fourier neural operator between two bases: what makes an FNO work with sensors anywhere.
+//!
+//! The sensors' fit `Σ_k c_k φ_k` is evaluated on the core's grid; the FNO maps it to functions on that grid; these are read back as coefficients of the
+//! trunk's basis by least squares,
+//!
+//!   β = (BᵀB)⁻¹Bᵀ FNO(Φ c),   Φ_ik = φ_k(x_i),   B_ik = τ_k(x_i),
+//!
+//! and the answer `Σ_k β_k τ_k(y)` can be asked anywhere. For outputs in space and time the FNO has a channel for each function of time.
+//! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
+
+use crate::cores::Core;
+use crate::cores::fno::{Fno, FnoConfig};
+use crate::data::{Dims, ScaledSample};
+use crate::error::Result;
+use crate::network::{Entry, Extent, Init, Key, Params, Place, Plan, Tensor, product};
+use crate::spaces::linalg::{Factor, Matrix};
+use crate::spaces::{Basis, Family, Frame};
+
+/// Makes the least squares of functions that the grid hardly tells apart solvable.
+const RIDGE: f64 = 1e-6;
+/// Most numbers in a matrix between grid and basis.
+const MOST_NUMBERS: usize = 1 << 26;
+const MOST_POINTS: usize = 512;
+/// Points per axis where a recipe gives none.
+const GRID: usize = 32;
+
+/// What is wrong with it between a projection of `seen` functions and `answer` functions of space of a decoder, if
+/// anything.
+pub(super) fn fault(
+    config: &FnoConfig,
+    seen: usize,
+    (frame, answer): (&Frame, usize),
+    dims: Dims,
+) -> Option<String> {
+    let space = dims.query_coords - (frame.times > 0) as usize;
+    if dims.sensor_coords != 2 || space != 2 {
+        return Some("an FNO core maps functions of two coordinates to functions of two coordinates (and, with times, of time)".into());
+    }
+    let points = config.grid.unwrap_or(GRID);
+    if !(2..=MOST_POINTS).contains(&points) {
+        return Some(format!(
+            "grid = {points}: an FNO core has 2 to {MOST_POINTS} points per axis"
+        ));
+    }
+    if points * points * answer.max(seen) > MOST_NUMBERS {
+        return Some(format!(
+            "{} functions on {points} × {points} points are too many for an FNO core",
+            answer.max(seen)
+        ));
+    }
+    // What the grid tells apart.
+    let most = match frame.family {
+        // The last point may be the first again.
+        Family::Periodic => (points - 2) / 2,
+        Family::Cosine | Family::Sine => points - 2,
+        Family::Legendre => points / 2,
+    };
+    let reach = Basis::new(frame.space(), answer).reach();
+    if reach > most {
+        return Some(format!(
+            "{answer} functions cannot be read off {points} × {points} points: they go up to order {reach} an axis, the grid to {most}"
+        ));
+    }
+    config.too_coarse([points; 2])
+}
+
+/// The network; its numbers are in [`Params`].
+#[derive(Clone, Debug)]
+pub(super) struct FnoBetweenBases {
+    fno: Fno,
+    grid: usize,
+    values: usize,
+    outputs: usize,
+    times: usize,
+    /// Φᵀ, `[functions, grid²]`.
+    evaluate: HostMatrix,
+    /// ((BᵀB)⁻¹Bᵀ)ᵀ, `[grid², functions]`.
+    read: HostMatrix,
+    /// The coefficients of the function 1, `[times, functions]`.
+    one: Vec<f32>,
+    /// Coordinates of the grid in [-1, 1], where they are seen.
+    places: Option<Vec<f32>>,
+    /// Not trained: mean and spread of every component of values and of targets.
+    input: Key,
+    output: Key,
+}
+
+/// A matrix that is the same for every sample.
+#[derive(Clone, Debug)]
+struct HostMatrix {
+    shape: [usize; 2],
+    numbers: Vec<f32>,
+}
+
+impl HostMatrix {
+    fn like(&self, x: &Tensor<2>) -> Tensor<2> {
+        Place::of(x).tensor(self.numbers.clone(), self.shape)
+    }
+}
+
+impl FnoBetweenBases {
+    /// From coefficients of `seen` for every value to those of `answer`, a basis with its functions of time, for every
+    /// target.
+    pub fn new(
+        plan: &mut Plan,
+        config: &FnoConfig,
+        seen: &Basis,
+        answer: &Basis,
+        dims: Dims,
+    ) -> Self {
+        let (grid, coords) = (config.grid.unwrap_or(GRID), config.coords.unwrap_or(true));
+        let times = answer.frame().times.max(1);
+        let (values, outputs) = (dims.sensor_values, dims.targets);
+        let torus = [seen.frame(), answer.frame()]
+            .iter()
+            .all(|f| f.family == Family::Periodic);
+        let unit = unit_grid(grid, torus);
+        let space = Basis::new(answer.frame().space(), answer.len() / times);
+        let read = reading(&space, &unit);
+        let mut one = vec![0.0; times * space.len()];
+        for row in read.numbers.chunks(space.len()) {
+            one.iter_mut().zip(row).for_each(|(s, v)| *s += v);
+        }
+        let inputs = values + if coords { 2 } else { 0 };
+        Self {
+            fno: Fno::new(plan, config, inputs, outputs * times),
+            grid,
+            values,
+            outputs,
+            times,
+            evaluate: evaluation(seen, &unit),
+            read,
+            one,
+            places: coords.then(|| unit.iter().map(|x| 2.0 * x - 1.0).collect()),
+            input: plan.add("core.input".into(), &[2, values], Init::Fixed),
+            output: plan.add("core.output".into(), &[2, outputs], Init::Fixed),
+        }
+    }
+}
+
+impl Core for FnoBetweenBases {
+    /// Means and spreads of the training set.
+    fn fit(
+        &self,
+        entries: &mut [Entry],
+        training: &[ScaledSample],
+        _: Option<&Basis>,
+    ) -> Result<()> {
+        let values = training.iter().map(|s| s.sensors.values.data());
+        self.input.set(entries, moments(values, self.values));
+        let targets = training.iter().map(|s| s.targets.data());
+        self.output.set(entries, moments(targets, self.outputs));
+        Ok(())
+    }
+
+    /// From coefficients of the sensors `[samples, values·functions]` to β `[samples, outputs·functions·times]`.
+    fn forward(
+        &self,
+        params: &Params,
+        seen: Vec<Tensor<2>>,
+        _: Option<[usize; 2]>,
+    ) -> Result<Tensor<2>> {
+        let [coefs] = <[_; 1]>::try_from(seen).expect("one projection");
+        let ([samples, _], points) = (coefs.dims(), self.grid * self.grid);
+        let [functions, _] = self.evaluate.shape;
+        let moments = |key: Key, width: usize| {
+            let both = params.get::<2>(key);
+            [0, 1].map(|i| both.clone().narrow(0, i, 1).reshape([1, width]))
+        };
+        let evaluate = self.evaluate.like(&coefs);
+        let values = product(coefs.reshape([samples * self.values, functions]), evaluate)
+            .reshape([samples, self.values, points])
+            .permute([0, 2, 1])
+            .reshape([samples * points, self.values]);
+        let [mean, spread] = moments(self.input, self.values);
+        let mut seen = vec![(values - mean) / spread];
+        if let Some(places) = &self.places {
+            let places: Tensor<2> = Place::of(&seen[0]).tensor(places.clone(), [points, 2]);
+            seen.push(places.repeat(&[samples, 1]));
+        }
+        let answer = self
+            .fno
+            .on_grid(params, Tensor::cat(seen, 1), [self.grid; 2]);
+        let channels = self.outputs * self.times;
+        let answer = answer
+            .reshape([samples, points, channels])
+            .permute([0, 2, 1])
+            .reshape([samples * channels, points]);
+        let read = self.read.like(&answer);
+        let [_, functions] = self.read.shape;
+        let answer = product(answer, read).reshape([samples, self.outputs, self.times, functions]);
+        // The network's zero is the mean of the targets, its one their spread.
+        let [mean, spread] =
+            moments(self.output, self.outputs).map(|m| m.reshape([1, self.outputs, 1, 1]));
+        let one: Tensor<4> =
+            Place::of(&answer).tensor(self.one.clone(), [1, 1, self.times, functions]);
+        let beta = (answer * spread + one * mean).permute([0, 1, 3, 2]);
+        Ok(beta.reshape([samples, self.outputs * functions * self.times]))
+    }
+
+    fn activations(&self, samples: usize, _: usize) -> Vec<usize> {
+        self.fno.activations(samples * self.grid * self.grid)
+    }
+
+    /// Points of its grid.
+    fn rows(&self) -> usize {
+        self.grid * self.grid
+    }
+
+    fn extent(&self) -> Extent {
+        let seen = self.values + self.places.as_ref().map_or(0, |_| 2);
+        self.fno.extent(seen)
+    }
+}
+
+/// Points of the unit square, row by row; without the far ends on a torus.
+fn unit_grid(n: usize, torus: bool) -> Vec<f32> {
+    let step = 1.0 / if torus { n } else { n - 1 } as f32;
+    let point = |i: usize| [(i / n) as f32 * step, (i % n) as f32 * step];
+    (0..n * n).flat_map(point).collect()
+}
+
+/// The points in the box of a basis.
+fn stretched(frame: &Frame, unit: &[f32]) -> Vec<f32> {
+    let place = |p: &[f32], axis: usize| {
+        (frame.lo[axis] + p[axis] as f64 * (frame.hi[axis] - frame.lo[axis])) as f32
+    };
+    unit.chunks(2)
+        .flat_map(|p| [place(p, 0), place(p, 1)])
+        .collect()
+}
+
+fn evaluation(basis: &Basis, unit: &[f32]) -> HostMatrix {
+    let (points, functions) = (unit.len() / 2, basis.len());
+    let values = basis.evaluate(&stretched(basis.frame(), unit), functions);
+    let numbers = (0..functions)
+        .flat_map(|k| values.iter().skip(k).step_by(functions).copied())
+        .collect();
+    HostMatrix {
+        shape: [functions, points],
+        numbers,
+    }
+}
+
+fn reading(basis: &Basis, unit: &[f32]) -> HostMatrix {
+    let (points, n) = (unit.len() / 2, basis.len());
+    let values = Matrix::single(n, &basis.evaluate(&stretched(basis.frame(), unit), n));
+    let mut gram = Matrix::zeros(n, n);
+    gram.add_square(1.0, values.view().transposed());
+    let factor =
+        Factor::with_ridge(&gram, RIDGE * points as f64).expect("a basis is finite in its box");
+    let turned = Matrix::from_fn(n, points, |k, i| values[(i, k)]);
+    let solved = factor.solve(&turned);
+    let numbers = (0..points * n).map(|at| solved[(at % n, at / n)] as f32);
+    let numbers = numbers.collect();
+    HostMatrix {
+        shape: [points, n],
+        numbers,
+    }
+}
+
+/// Mean, then standard deviation of every component.
+fn moments<'a>(rows: impl Iterator<Item = &'a [f32]>, width: usize) -> Vec<f32> {
+    let (mut count, mut sums, mut squares) = (0.0, vec![0.0f64; width], vec![0.0f64; width]);
+    for row in rows.flat_map(|r| r.chunks(width)) {
+        count += 1.0;
+        for (c, v) in row.iter().enumerate() {
+            sums[c] += *v as f64;
+            squares[c] += (*v as f64).powi(2);
+        }
+    }
+    let means = sums.iter().map(|s| s / count);
+    let spreads = means.clone().zip(&squares).map(|(m, s)| {
+        let variance = s / count - m * m;
+        // A component that never varies is not scaled.
+        if variance > 1e-12 * s / count {
+            variance.sqrt()
+        } else {
+            1.0
+        }
+    });
+    means.clone().chain(spreads).map(|v| v as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is evaluated on the grid is read back.
+    #[test]
+    fn coefficients_survive_the_grid() {
+        for (family, torus) in [
+            (Family::Periodic, true),
+            (Family::Cosine, false),
+            (Family::Sine, false),
+            (Family::Legendre, false),
+        ] {
+            let frame = Frame {
+                lo: vec![-1.0, 0.0],
+                hi: vec![2.0, 0.5],
+                family,
+                times: 0,
+            };
+            let basis = Basis::whole(frame, 20);
+            let unit = unit_grid(12, torus);
+            let (there, back) = (evaluation(&basis, &unit), reading(&basis, &unit));
+            let n = basis.len();
+            let coefs: Vec<f32> = (0..n).map(|i| ((i * 5 + 2) % 9) as f32 - 4.0).collect();
+            let points = unit.len() / 2;
+            let value = |i: usize| -> f32 {
+                (0..n)
+                    .map(|k| coefs[k] * there.numbers[k * points + i])
+                    .sum()
+            };
+            for k in 0..n {
+                let found: f32 = (0..points)
+                    .map(|i| back.numbers[i * n + k] * value(i))
+                    .sum();
+                assert!(
+                    (found - coefs[k]).abs() < 1e-3,
+                    "{family:?} {k}: {found} {}",
+                    coefs[k]
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Decoders: from what a core gives to values at queries, one file each. The contraction that ends VIDON and DeepONet is
+//!
+//!   v_c(y) = τ_{0c}(y) + Σ_k β_k τ_{kc}(y),   k = 1..p, for every output component c;
+//!
+//! where the functions τ come from makes the difference: learned (`learned`), a fixed basis (`basis`), or the
+//! principal directions of the training outputs (`pod`). A `grid` decoder answers at the points of a grid.
+
+mod basis;
+mod grid;
+mod learned;
+mod pod;
+mod symmetry_average;
+
+pub use basis::BasisConfig;
+pub use grid::GridAnswerConfig;
+pub use learned::LearnedConfig;
+pub use pod::PodConfig;
+pub(crate) use pod::target_fits;
+pub(crate) use symmetry_average::SymmetryAverage;
+
+use std::fmt::Debug;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::ScaledSample;
+use crate::error::Result;
+use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor, product};
+use crate::spaces::{Basis, Family, Frame};
+
+/// Which decoder, with its sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DecoderConfig {
+    /// The paper's trunk.
+    Learned(LearnedConfig),
+    Basis(BasisConfig),
+    Pod(PodConfig),
+    /// FNO's: values on the grid of the input.
+    Grid(GridAnswerConfig),
+}
+
+impl DecoderConfig {
+    /// What makes it impossible for queries of so many coordinates, if anything.
+    pub(crate) fn fault(&self, coords: usize) -> Option<String> {
+        match self {
+            DecoderConfig::Learned(c) => c.fault(),
+            DecoderConfig::Basis(c) => c.fault(coords),
+            DecoderConfig::Pod(c) => c.fault(coords),
+            DecoderConfig::Grid(_) => None,
+        }
+    }
+
+    /// The box of its functions, where it has any.
+    pub(crate) fn frame(&mut self) -> Option<&mut Frame> {
+        match self {
+            DecoderConfig::Basis(BasisConfig { frame, .. })
+            | DecoderConfig::Pod(PodConfig { frame, .. }) => Some(frame),
+            DecoderConfig::Learned(_) | DecoderConfig::Grid(_) => None,
+        }
+    }
+
+    pub(crate) fn build(&self, plan: &mut Plan, coords: usize, targets: usize) -> Decoder {
+        let functions: Box<dyn Functions> = match self {
+            DecoderConfig::Learned(c) => Box::new(learned::Learned::new(plan, c, coords, targets)),
+            DecoderConfig::Basis(c) => Box::new(basis::FixedBasis::new(c, targets)),
+            DecoderConfig::Pod(c) => Box::new(pod::Pod::new(plan, c, targets)),
+            DecoderConfig::Grid(_) => return Decoder::Grid,
+        };
+        Decoder::Contraction(Contraction { functions, targets })
+    }
+
+    /// The functions that every component has, where they are those of a basis.
+    pub(crate) fn basis(&self) -> Option<Basis> {
+        match self {
+            DecoderConfig::Basis(c) => Some(c.basis()),
+            _ => None,
+        }
+    }
+
+    /// Whether answers vanish on the boundary of a box, whatever is learned.
+    pub(crate) fn vanishes(&self) -> bool {
+        self.clone().frame().map(|f| f.family) == Some(Family::Sine)
+    }
+
+    /// Numbers that it takes for a sample with so many targets a query, where that does not depend on the sample.
+    pub(crate) fn inputs(&self, targets: usize) -> usize {
+        match self {
+            DecoderConfig::Learned(c) => c.p,
+            DecoderConfig::Basis(c) => c.functions * c.frame.times.max(1) * targets,
+            DecoderConfig::Pod(c) => c.p,
+            DecoderConfig::Grid(_) => 0,
+        }
+    }
+}
+
+/// Where the functions τ of a contraction come from.
+pub(crate) trait Functions: Debug + Send + Sync {
+    /// p
+    fn count(&self) -> usize;
+
+    /// Finds what it takes from training data.
+    fn fit(&self, _entries: &mut [Entry], _training: &[ScaledSample]) -> Result<()> {
+        Ok(())
+    }
+
+    /// τ at the queries `[q, d_y]`: `[q, d_u·(p + 1)]`, component by component, τ_0 first.
+    fn at(&self, params: &Params, queries: Tensor<2>) -> Tensor<2>;
+
+    /// The basis that every component has, with β of its own, where the functions are those of one.
+    fn basis(&self) -> Option<&Basis> {
+        None
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::default()
+    }
+
+    /// Sum of its hidden widths.
+    fn hidden(&self) -> usize {
+        0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    Contraction(Contraction),
+    Grid,
+}
+
+impl Decoder {
+    pub fn contraction(&self) -> Option<&Contraction> {
+        match self {
+            Decoder::Contraction(contraction) => Some(contraction),
+            Decoder::Grid => None,
+        }
+    }
+
+    /// The functions of a fixed basis: one for each component of its answers.
+    pub fn basis(&self) -> Option<&Basis> {
+        self.contraction()?.functions.basis()
+    }
+}
+
+/// β and the functions that it is contracted with.
+#[derive(Debug)]
+pub(crate) struct Contraction {
+    pub functions: Box<dyn Functions>,
+    targets: usize,
+}
+
+impl Contraction {
+    /// Every β `[samples, p]` with every τ `[q, …]`: `[samples·q, d_u]`, sample by sample.
+    pub fn shared(&self, beta: Tensor<2>, tau: Tensor<2>) -> Tensor<2> {
+        let ([samples, p], [queries, _]) = (beta.dims(), tau.dims());
+        let tau = tau.reshape([queries * self.targets, p + 1]).transpose();
+        let offset = tau.clone().narrow(0, 0, 1);
+        let values = product(beta, tau.narrow(0, 1, p)) + offset;
+        values.reshape([samples * queries, self.targets])
+    }
+
+    /// The β of every sample with τ at the sample's own queries: a row a query, `d_u` wide.
+    pub fn ragged(&self, beta: Tensor<2>, tau: Tensor<2>, queries: &Sets) -> Tensor<2> {
+        if vidon_kernels::fused(&tau) {
+            return vidon_kernels::contract(queries.offsets(), self.targets, beta, tau);
+        }
+        let ([_, p], [rows, _]) = (beta.dims(), tau.dims());
+        let tau = tau.reshape([rows, self.targets, p + 1]);
+        let beta = queries.spread(beta).reshape([rows, 1, p]);
+        let sum = (tau.clone().narrow(2, 1, p) * beta).sum_dim(2) + tau.narrow(2, 0, 1);
+        sum.reshape([rows, self.targets])
+    }
+}

@@ -1,0 +1,509 @@
+//! Projection: what scattered sensors say of a function, by regularised least squares in a basis φ,
+//!
+//!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m,   A_jk = P_k φ_k(x_j),   P_k = (1 + |k|²)^{-decay/2} e^{-fall |k|}   (`spaces/least_squares.rs`).
+//!
+//! It takes any number of sensors, anywhere, in any order; where there are few, the prior P takes over. Averages over random sensors are off by
+//! m^{-1/2}; this is nearly exact on smooth functions. The prior and λ are chosen by how well left-out sensors of training samples are predicted: powers for
+//! functions of finite smoothness, exponentials for analytic ones. The network sees the coefficients with the mean and spread of the training set taken out.
+
+use rand::seq::index;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::config::MOST_PROJECTED;
+use crate::data::{Channel, Rows, Sensors};
+use crate::encoders::{Encoded, Encoder, numbers};
+use crate::error::{Error, Result};
+use crate::network::{Entry, Init, Key, Params, Plan, Tensor};
+use crate::rng::stream;
+use crate::spaces::linalg::Matrix;
+use crate::spaces::{Basis, Frame, LeastSquares, Symmetries, Symmetry, one_by_one, side_by_side};
+
+/// Choices of decay, of fall (one of the two is zero) and of λ.
+const DECAYS: [f64; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0];
+const FALLS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+const RIDGES: [f64; 8] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
+/// Training samples that the choice looks at, and the share of their sensors that is left out: one in so many.
+const TRIALS: usize = 24;
+const LEFT_OUT: usize = 8;
+/// Fewer samples are looked at where their number times that of the unknowns cubed would be larger.
+const MOST_WORK: f64 = 4e9;
+/// Coordinates of samples that are fitted at once, at most.
+const MOST_AT_ONCE: usize = 1 << 23;
+/// Training samples whose coefficients give means and spreads.
+pub(crate) const MEASURED: usize = 64;
+/// Spreads are at least this share of the largest.
+const LEAST_SPREAD: f64 = 1e-3;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectionConfig {
+    #[serde(default)]
+    pub frame: Frame,
+    /// Number of basis functions, at least: those with the |k| of the last all belong to it.
+    pub functions: usize,
+}
+
+impl ProjectionConfig {
+    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+        if !(1..=MOST_PROJECTED).contains(&self.functions) {
+            return Some(format!(
+                "a projection has 1 to {MOST_PROJECTED} functions, not {}",
+                self.functions
+            ));
+        }
+        if self.frame.times > 0 {
+            return Some("times belong to the frame of a decoder, not of a projection".into());
+        }
+        self.frame.fault(coords)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Projection {
+    basis: Basis,
+    values: usize,
+    /// Not trained: decay, λ and fall.
+    prior: Key,
+    /// Mean and spread of every coefficient over the training set, where they are taken out.
+    standard: Option<[Key; 2]>,
+}
+
+impl Projection {
+    pub fn new(
+        plan: &mut Plan,
+        config: &ProjectionConfig,
+        values: usize,
+        standardised: bool,
+    ) -> Self {
+        let basis = Basis::whole(config.frame.clone(), config.functions);
+        let outputs = basis.len() * values;
+        let mut fixed =
+            |name: &str, size: usize| plan.add(format!("projection.{name}"), &[size], Init::Fixed);
+        Self {
+            basis,
+            values,
+            prior: fixed("prior", 3),
+            standard: standardised.then(|| ["mean", "spread"].map(|name| fixed(name, outputs))),
+        }
+    }
+
+    /// With numbers of its own, outside of any network.
+    pub fn alone(config: &ProjectionConfig, values: usize) -> (Self, Vec<Entry>) {
+        let mut plan = Plan::new(stream(0, "projection", 0), usize::MAX);
+        let projection = Self::new(&mut plan, config, values, false);
+        (projection, plan.entries)
+    }
+
+    /// Chooses the prior and λ by how well left-out sensors are predicted. Where samples have few sensors none is left out, and the choice stays what it is.
+    pub fn choose(&self, entries: &mut [Entry], samples: &[&Sensors]) {
+        let trials = self.trials(samples);
+        let powers = DECAYS.map(|decay| (decay, 0.0));
+        let exponentials = FALLS.map(|fall| (0.0, fall));
+        let mut shapes: Vec<(f64, f64)> = powers.into_iter().chain(exponentials).collect();
+        if trials.is_empty() {
+            shapes.clear();
+        }
+        let mut best = (f64::INFINITY, [2.0, 1e-3, 0.0]);
+        for (decay, fall) in shapes {
+            let amplitudes = self.amplitudes(decay, fall);
+            let weighed = trials.par_iter().map(|t| (t, t.kept.weigh(&amplitudes)));
+            let weighed: Vec<_> = weighed.collect();
+            let mut before = f64::INFINITY;
+            for ridge in RIDGES {
+                let misses = weighed.par_iter().map(|(t, w)| t.miss(&w.solve(ridge)));
+                // In order, for the same bits on any number of threads.
+                let miss: f64 = misses.collect::<Vec<f64>>().iter().sum();
+                if miss < best.0 {
+                    best = (miss, [decay as f32, ridge as f32, fall as f32]);
+                }
+                // Smaller ones are taken to follow the noise still more closely.
+                if miss > before {
+                    break;
+                }
+                before = miss;
+            }
+        }
+        self.prior.set(entries, best.1.to_vec());
+    }
+
+    /// Some samples that have sensors enough to leave some out.
+    fn trials(&self, samples: &[&Sensors]) -> Vec<Trial> {
+        let enough = |s: &&Sensors| s.len() >= 2 * LEFT_OUT;
+        let enough: Vec<&Sensors> = samples.iter().copied().filter(enough).collect();
+        let sensors = enough.iter().map(|s| s.len()).max();
+        let size = self.basis.len().min(sensors.unwrap_or(1)) as f64;
+        let count = ((MOST_WORK / size.powi(3)) as usize).clamp(1, TRIALS);
+        let picked: Vec<&Sensors> = all_along(&enough, count).copied().collect();
+        let same = at_once(picked.iter().map(|s| s.coords.data()));
+        let trials = picked.par_chunks(same).map(|s| Trial::new(&self.basis, s));
+        trials.collect()
+    }
+
+    fn amplitudes(&self, decay: f64, fall: f64) -> Vec<f64> {
+        let orders = self.basis.orders();
+        orders
+            .iter()
+            .map(|k| (1.0 + k * k).powf(-0.5 * decay) * (-fall * k).exp())
+            .collect()
+    }
+
+    /// The coefficients of every sample, value by value. Samples at the same places share the work.
+    pub fn fits(&self, entries: &[Entry], samples: &[&Sensors]) -> Vec<Vec<f32>> {
+        let [decay, ridge, fall] = three(self.prior.of(entries));
+        let amplitudes = self.amplitudes(decay, fall);
+        samples
+            .par_chunks(at_once(samples.iter().map(|s| s.coords.data())))
+            .flat_map_iter(|same| {
+                let known: Vec<&[f32]> = same.iter().map(|s| s.values.data()).collect();
+                let known = side_by_side(&known, self.values);
+                let squares = LeastSquares::new(&self.basis, same[0].coords.data(), &known);
+                let coefs = squares.weigh(&amplitudes).solve(ridge);
+                let single = |fit: Vec<f64>| fit.iter().map(|c| *c as f32).collect();
+                one_by_one(&coefs, self.values)
+                    .map(single)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+impl Encoder for Projection {
+    /// Chooses the prior and λ, and measures the coefficients of the training set.
+    fn fit(&self, entries: &mut [Entry], _: &[Channel], training: &[&Sensors]) -> Result<()> {
+        self.choose(entries, training);
+        if let Some([mean, spread]) = self.standard {
+            let some: Vec<&Sensors> = all_along(training, MEASURED).copied().collect();
+            let found = mean_and_spread(&self.fits(entries, &some), self.values)?;
+            mean.set(entries, found.0);
+            spread.set(entries, found.1);
+        }
+        Ok(())
+    }
+
+    fn encode(&self, entries: &[Entry], sensors: &Sensors) -> Result<Encoded> {
+        Ok(self.encode_all(entries, &[sensors])?.remove(0))
+    }
+
+    /// An error where coefficients are not finite: a network may make something finite of them.
+    fn encode_all(&self, entries: &[Entry], samples: &[&Sensors]) -> Result<Vec<Encoded>> {
+        let encoded = self.fits(entries, samples).into_iter().enumerate();
+        let check = |(i, fit): (usize, Vec<f32>)| match fit.iter().all(|c| c.is_finite()) {
+            true => Ok(Encoded::Numbers(fit)),
+            false => Err(Error::sample(
+                i,
+                "its sensors have no finite fit: do some stand far outside of the box of the training data?",
+            )),
+        };
+        encoded.map(check).collect()
+    }
+
+    fn forward(&self, params: &Params, batch: &[&Encoded]) -> Tensor<2> {
+        let all = numbers(batch).collect::<Vec<_>>().concat();
+        let coefs = params.place().tensor(all, [batch.len(), self.outputs()]);
+        match self.standard {
+            None => coefs,
+            Some(keys) => {
+                let [mean, spread] = keys.map(|key| params.get::<1>(key).unsqueeze());
+                (coefs - mean) / spread
+            }
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        self.basis.len() * self.values
+    }
+
+    fn basis(&self) -> Option<&Basis> {
+        Some(&self.basis)
+    }
+
+    fn has_symmetries(&self, symmetries: Symmetries, coords: &[Channel]) -> bool {
+        let ends = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
+        self.basis.frame().is_box(ends) && self.basis.has_symmetries(symmetries.shifts)
+    }
+
+    fn transform(&self, encoded: &mut Encoded, symmetry: &Symmetry, _: &[[f64; 2]]) {
+        if let Encoded::Numbers(coefs) = encoded {
+            self.basis.transform(coefs, symmetry);
+        }
+    }
+
+    /// How far left-out sensors are from what the others say of them, as a share of the spread of the readings; none where samples have few sensors, or
+    /// read the same everywhere.
+    fn left_out(&self, entries: &[Entry], training: &[&Sensors]) -> Option<f64> {
+        let [decay, ridge, fall] = three(self.prior.of(entries));
+        let amplitudes = self.amplitudes(decay, fall);
+        let trials = self.trials(training);
+        let far = trials
+            .par_iter()
+            .map(|t| t.far(&t.kept.weigh(&amplitudes).solve(ridge)));
+        let far: Vec<Matrix> = far.collect();
+        // Component by component: they may be of any size.
+        let share = |component: usize| {
+            let own = |m: &Matrix| -> Vec<f64> {
+                let columns = (component..m.columns()).step_by(self.values);
+                let cells = columns.flat_map(|c| (0..m.rows()).map(move |r| (r, c)));
+                cells.map(|cell| m[cell]).collect()
+            };
+            let mean_square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>() / v.len() as f64;
+            let truth: Vec<f64> = trials.iter().flat_map(|t| own(&t.truth)).collect();
+            let missed: Vec<f64> = far.iter().flat_map(own).collect();
+            let mean = truth.iter().sum::<f64>() / truth.len() as f64;
+            mean_square(&missed) / (mean_square(&truth) - mean * mean)
+        };
+        let shares = (0..self.values).map(share);
+        let shares: Vec<f64> = shares.filter(|s| s.is_finite() && *s >= 0.0).collect();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        mean.is_finite().then(|| mean.sqrt())
+    }
+}
+
+/// Decay, λ and fall.
+fn three(prior: &[f32]) -> [f64; 3] {
+    [0, 1, 2].map(|i| prior[i] as f64)
+}
+
+/// At most `count` of them, from all along.
+pub(crate) fn all_along<T>(items: &[T], count: usize) -> impl Iterator<Item = &T> {
+    let count = count.min(items.len());
+    (0..count).map(move |i| &items[i * items.len() / count])
+}
+
+/// How many to fit at once: as many as memory should hold, if all stand at the same places.
+pub(crate) fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) -> usize {
+    let count = places.len();
+    match places.next() {
+        Some(first) if places.all(|p| p == first) => count.min(MOST_AT_ONCE / first.len()).max(1),
+        _ => 1,
+    }
+}
+
+/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest of its component.
+pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
+    fits: &[Vec<T>],
+    components: usize,
+) -> Result<(Vec<f32>, Vec<f32>)> {
+    let (n, count) = (fits[0].len(), fits.len() as f64);
+    let mean: Vec<f64> = (0..n)
+        .map(|k| fits.iter().map(|f| f[k].into()).sum::<f64>() / count)
+        .collect();
+    let spread: Vec<f64> = (0..n)
+        .map(|k| {
+            let squares = fits.iter().map(|f| (f[k].into() - mean[k]).powi(2));
+            (squares.sum::<f64>() / count).sqrt()
+        })
+        .collect();
+    let largest = spread.iter().copied().fold(0.0, f64::max);
+    if mean.iter().any(|m| !m.is_finite()) {
+        return Err(Error::Numerics(
+            "the basis is not finite at the places of the training samples: do they stand far outside of its frame?"
+                .into(),
+        ));
+    }
+    if largest == 0.0 {
+        return Err(Error::Unsuitable(format!(
+            "{} training samples, from all along the data, are all the same: there is nothing to learn from",
+            fits.len()
+        )));
+    }
+    let spread = spread.chunks(n / components).flat_map(|own| {
+        // What is always the same has no size of its own.
+        let size = own.iter().copied().fold(0.0, f64::max);
+        let least = LEAST_SPREAD * if size > 0.0 { size } else { largest };
+        own.iter().map(move |s| s.max(least) as f32)
+    });
+    let spread: Vec<f32> = spread.collect();
+    Ok((mean.iter().map(|m| *m as f32).collect(), spread))
+}
+
+/// Samples that stand at the same places, with some sensors left out.
+struct Trial {
+    kept: LeastSquares,
+    /// The functions at the sensors left out, and what was read there: a column a component of every sample.
+    features: Matrix,
+    truth: Matrix,
+    /// The length of all readings of every column's sample.
+    norms: Vec<f64>,
+}
+
+impl Trial {
+    fn new(basis: &Basis, samples: &[&Sensors]) -> Self {
+        let (coords, width) = (&samples[0].coords, samples[0].values.width());
+        let rng = &mut stream(0, "left out", coords.len() as u64);
+        let mut shuffled = index::sample(rng, coords.len(), coords.len()).into_vec();
+        let kept = shuffled.split_off(coords.len() / LEFT_OUT);
+        let read = |at: &[usize]| {
+            let values: Vec<Rows> = samples.iter().map(|s| s.values.select(at)).collect();
+            side_by_side(&Vec::from_iter(values.iter().map(|v| v.data())), width)
+        };
+        let places = coords.select(&shuffled);
+        let norm = |s: &&Sensors| squares(s.values.data()).sqrt();
+        Self {
+            kept: LeastSquares::new(basis, coords.select(&kept).data(), &read(&kept)),
+            features: Matrix::single(basis.len(), &basis.evaluate(places.data(), basis.len())),
+            truth: read(&shuffled),
+            norms: samples.iter().map(norm).collect(),
+        }
+    }
+
+    /// What is missed at the left-out sensors.
+    fn far(&self, coefs: &Matrix) -> Matrix {
+        let mut far = self.truth.clone();
+        far.add_product(-1.0, self.features.view(), coefs.view());
+        far
+    }
+
+    /// The errors of such coefficients at the left-out sensors, relative to all readings, summed over the samples.
+    fn miss(&self, coefs: &Matrix) -> f64 {
+        let far = self.far(coefs);
+        let width = far.columns() / self.norms.len();
+        let miss = |(i, norm): (usize, &f64)| {
+            let own = far.numbers().chunks(far.columns());
+            let own = own.flat_map(|row| &row[i * width..][..width]);
+            own.map(|v| v * v).sum::<f64>().sqrt() / norm.max(f64::MIN_POSITIVE)
+        };
+        let sum: f64 = self.norms.iter().enumerate().map(miss).sum();
+        // Sums that are not finite lose.
+        if sum.is_finite() { sum } else { f64::MAX }
+    }
+}
+
+fn squares(values: &[f32]) -> f64 {
+    values.iter().map(|v| (*v as f64).powi(2)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spaces::Family;
+    use rand::RngExt;
+
+    fn on_unit_square(family: Family, functions: usize) -> ProjectionConfig {
+        let frame = Frame {
+            lo: vec![0.0; 2],
+            hi: vec![1.0; 2],
+            family,
+            times: 0,
+        };
+        ProjectionConfig { frame, functions }
+    }
+
+    fn smooth(m: usize, index: u64) -> Sensors {
+        let mut rng = stream(5, "smooth", index);
+        let (a, b) = (
+            rng.random_range(-1.0..1.0f32),
+            rng.random_range(-1.0..1.0f32),
+        );
+        let places: Vec<f32> = (0..2 * m).map(|_| rng.random()).collect();
+        let tau = std::f32::consts::TAU;
+        let u = |p: &[f32]| 0.3 + a * (tau * p[0]).cos() + b * (tau * (p[0] - 2.0 * p[1])).sin();
+        Sensors {
+            values: Rows::of(1, places.chunks(2).map(u).collect()),
+            coords: Rows::of(2, places),
+        }
+    }
+
+    /// A trigonometric polynomial is recovered from scattered sensors; the order of the sensors does not matter; one sensor is enough for an answer.
+    #[test]
+    fn smooth_functions_are_recovered_from_scattered_sensors() {
+        let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 1);
+        let samples: Vec<Sensors> = (0..30).map(|i| smooth(150, i)).collect();
+        let refs: Vec<&Sensors> = samples.iter().collect();
+        projection.fit(&mut entries, &[], &refs).unwrap();
+        let fresh = smooth(150, 99);
+        let coefs = projection.fits(&entries, &[&fresh]).remove(0);
+        let features = projection.basis.evaluate(fresh.coords.data(), 49);
+        let worst = features
+            .chunks(49)
+            .zip(fresh.values.data())
+            .map(|(row, t)| (row.iter().zip(&coefs).map(|(f, c)| f * c).sum::<f32>() - t).abs());
+        assert!(worst.fold(0.0, f32::max) < 2e-3);
+        let run = |s: &Sensors| projection.fits(&entries, &[s]).remove(0);
+        let order: Vec<usize> = (0..150).rev().collect();
+        for (a, b) in run(&fresh).iter().zip(run(&fresh.select(&order))) {
+            assert!((a - b).abs() < 1e-6, "{a} {b}");
+        }
+        assert!(run(&smooth(1, 7)).iter().all(|c| c.is_finite()));
+    }
+
+    #[test]
+    fn left_out_sensors_tell_what_a_fit_is_worth() {
+        let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 1);
+        let mut samples: Vec<Sensors> = (0..30).map(|i| smooth(150, i)).collect();
+        let left_out = |samples: &[Sensors], entries: &mut [Entry]| {
+            let samples: Vec<&Sensors> = samples.iter().collect();
+            projection.choose(entries, &samples);
+            projection.left_out(entries, &samples)
+        };
+        assert!(left_out(&samples, &mut entries).unwrap() < 1e-3);
+        // Of noise nothing is known: the prior keeps the fit near its mean.
+        for (i, sample) in samples.iter_mut().enumerate() {
+            let rng = &mut stream(6, "noise", i as u64);
+            let noise = (0..150).map(|_| rng.random_range(-1.0..1.0)).collect();
+            sample.values = Rows::of(1, noise);
+        }
+        let share = left_out(&samples, &mut entries).unwrap();
+        assert!((0.9..1.2).contains(&share), "{share}");
+        for sample in &mut samples {
+            sample.values = Rows::of(1, vec![0.0; 150]);
+        }
+        assert_eq!(left_out(&samples, &mut entries), None);
+        let few: Vec<Sensors> = (0..3).map(|i| smooth(5, i)).collect();
+        assert_eq!(left_out(&few, &mut entries), None);
+    }
+
+    /// A small component beside a large one is seen in its own units.
+    #[test]
+    fn every_component_has_its_own_size() {
+        let fits = [[1e5, 3e5, 1e-3, 5.0], [3e5, 3e5, 3e-3, 5.0]].map(Vec::from);
+        let (mean, spread) = mean_and_spread(&fits, 2).unwrap();
+        assert_eq!(mean, [2e5, 3e5, 2e-3, 5.0]);
+        let least = |size: f64| (LEAST_SPREAD * size) as f32;
+        assert_eq!(spread, [1e5, least(1e5), 1e-3, least(1e-3)]);
+        let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 2);
+        let mixed = |i: u64| {
+            let (mut sample, rng) = (smooth(150, i), &mut stream(6, "noise", i));
+            let noise = |v: &f32| [*v, 1.0 + rng.random_range(-1e-2..1e-2f32)];
+            let both = sample.values.data().iter().flat_map(noise);
+            sample.values = Rows::of(2, both.collect());
+            sample
+        };
+        let samples: Vec<Sensors> = (0..30).map(mixed).collect();
+        let samples: Vec<&Sensors> = samples.iter().collect();
+        projection.choose(&mut entries, &samples);
+        // Nothing of the first is missed, and all of the second.
+        let share = projection.left_out(&entries, &samples).unwrap();
+        assert!((0.6..1.0).contains(&share), "{share}");
+    }
+
+    /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.
+    #[test]
+    fn the_prior_of_analytic_functions_is_exponential() {
+        let config = on_unit_square(Family::Legendre, 105);
+        let (projection, mut entries) = Projection::alone(&config, 1);
+        let front = |p: &[f32], index: u64| (6.0 * (p[0] + 0.5 * p[1]) - 0.3 * index as f32).tanh();
+        let fronts: Vec<Sensors> = (0..24)
+            .map(|index| {
+                let mut sample = smooth(400, index);
+                let values = sample.coords.iter().map(|p| front(p, index));
+                sample.values = Rows::of(1, values.collect());
+                sample
+            })
+            .collect();
+        let fronts: Vec<&Sensors> = fronts.iter().collect();
+        projection.choose(&mut entries, &fronts);
+        let [decay, _, fall] = projection.prior.of(&entries)[..] else {
+            panic!("a prior has three numbers");
+        };
+        assert!(decay == 0.0 && fall > 0.0, "{decay} {fall}");
+        let coefs = projection.fits(&entries, &fronts[3..4]).remove(0);
+        let rng = &mut stream(7, "places", 0);
+        let places: Vec<f32> = (0..128).map(|_| rng.random_range(0.05..0.95)).collect();
+        for place in places.chunks(2) {
+            let row = projection.basis.evaluate(place, coefs.len());
+            let found: f32 = row.iter().zip(&coefs).map(|(f, c)| f * c).sum();
+            assert!((found - front(place, 3)).abs() < 0.02);
+        }
+    }
+}

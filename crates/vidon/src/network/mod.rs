@@ -1,0 +1,99 @@
+//! The one door to Burn: tensors on a device, the numbers that are learned, and the perceptron that all parts with
+//! learned weights are made of. Encoders, cores and decoders take their tensors from here.
+
+mod mlp;
+mod params;
+mod sets;
+mod timing;
+
+pub use mlp::Activation;
+pub(crate) use mlp::{Linear, Mlp};
+pub use params::Entry;
+pub(crate) use params::{Init, Key, Params, Plan};
+pub(crate) use sets::Sets;
+pub use timing::time_set_branch;
+
+pub(crate) use burn::tensor::{DType, Device, Tensor, TensorData, activation};
+
+use crate::data::Rows;
+
+/// Where networks run.
+pub(crate) fn device() -> Device {
+    Device::flex()
+}
+
+/// The same for trainings: with gradients.
+pub(crate) fn training_device() -> Device {
+    device().autodiff()
+}
+
+/// Device and precision of a network.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub device: Device,
+    pub dtype: DType,
+}
+
+impl Place {
+    /// In single precision, for which there are fused kernels.
+    pub fn single(device: Device) -> Self {
+        Self {
+            device,
+            dtype: DType::F32,
+        }
+    }
+
+    pub fn tensor<const D: usize>(&self, numbers: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+        Tensor::from_data(TensorData::new(numbers, shape), (&self.device, self.dtype))
+    }
+
+    /// `[rows, width]`
+    pub fn rows(&self, rows: Rows) -> Tensor<2> {
+        let shape = [rows.len(), rows.width()];
+        self.tensor(rows.into_data(), shape)
+    }
+
+    /// Where a tensor is.
+    pub fn of<const D: usize>(tensor: &Tensor<D>) -> Self {
+        Self {
+            device: tensor.device(),
+            dtype: tensor.dtype(),
+        }
+    }
+}
+
+/// The numbers of a tensor on the host, as f32.
+pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor
+        .into_data_as::<f32>()
+        .try_to_vec()
+        .expect("the type that was asked for")
+}
+
+/// A matrix product. On the CPU a number of it depends on its row and its column alone, in every bit, so that an answer
+/// does not depend on what else is asked at the same time.
+pub(crate) fn product(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
+    match vidon_kernels::fused(&a) {
+        true => vidon_kernels::product(a, b),
+        false => a.matmul(b),
+    }
+}
+
+/// Depth, width and size (number of weights and biases) of a network, as the paper's remark on size defines them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    pub depth: usize,
+    pub width: usize,
+    pub size: usize,
+}
+
+impl Extent {
+    /// One after the other.
+    pub(crate) fn and(self, next: Extent) -> Extent {
+        Extent {
+            depth: self.depth + next.depth,
+            width: self.width + next.width,
+            size: self.size + next.size,
+        }
+    }
+}

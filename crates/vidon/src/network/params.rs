@@ -1,0 +1,150 @@
+//! The numbers a model learns: named tensors in a fixed order.
+//!
+//! A model is built once into a [`Plan`] (names, shapes, starting values on the host) and keeps only [`Key`]s. The
+//! numbers live in [`Params`] on a device. Optimisers, averages, checkpoints and files go over them in order and need
+//! to know no model.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Normal};
+
+use crate::network::{Place, Tensor};
+use crate::rng::Rng;
+
+/// The place of a parameter in the [`Params`] of its model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(usize);
+
+impl Key {
+    pub fn place(self) -> usize {
+        self.0
+    }
+
+    /// The numbers on the host.
+    pub fn of(self, entries: &[Entry]) -> &[f32] {
+        &entries[self.0].values
+    }
+
+    pub fn set(self, entries: &mut [Entry], values: Vec<f32>) {
+        debug_assert_eq!(values.len(), entries[self.0].values.len());
+        entries[self.0].values = values;
+    }
+}
+
+/// Name, shape and values of one parameter, on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: Vec<f32>,
+    /// Fixed numbers (a basis found beforehand) are stored, but not trained.
+    pub trained: bool,
+}
+
+/// How a parameter starts.
+pub(crate) enum Init {
+    /// Uniform in ±1/√fan_in.
+    FanIn(usize),
+    /// Normal with standard deviation √(2/(fan_in + fan_out)).
+    XavierNormal(usize, usize),
+    /// Uniform in [0, scale).
+    Uniform(f64),
+    /// Not trained, but found in the training data; NaN until then.
+    Fixed,
+}
+
+/// The parameters of a model that is being put together.
+pub(crate) struct Plan {
+    pub entries: Vec<Entry>,
+    /// Set when more numbers were planned than allowed; their values are then missing.
+    pub too_large: bool,
+    room: usize,
+    rng: Rng,
+}
+
+impl Plan {
+    /// For at most `limit` numbers.
+    pub fn new(rng: Rng, limit: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            too_large: false,
+            room: limit,
+            rng,
+        }
+    }
+
+    pub fn add(&mut self, name: String, shape: &[usize], init: Init) -> Key {
+        let product = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+        let count = product.filter(|&n| n <= self.room).unwrap_or_else(|| {
+            self.too_large = true;
+            0
+        });
+        self.room -= count;
+        let trained = !matches!(init, Init::Fixed);
+        let rng = &mut self.rng;
+        let mut uniform = |lo: f64, hi: f64| -> Vec<f32> {
+            (0..count)
+                .map(|_| (lo + (hi - lo) * rng.random::<f64>()) as f32)
+                .collect()
+        };
+        let values = match init {
+            Init::FanIn(fan_in) => {
+                let end = 1.0 / (fan_in as f64).sqrt();
+                uniform(-end, end)
+            }
+            Init::Uniform(scale) => uniform(0.0, scale),
+            Init::Fixed => vec![f32::NAN; count],
+            Init::XavierNormal(fan_in, fan_out) => {
+                let deviation = (2.0 / (fan_in + fan_out) as f64).sqrt();
+                let normal = Normal::new(0.0, deviation).expect("a finite deviation");
+                (0..count)
+                    .map(|_| normal.sample(&mut self.rng) as f32)
+                    .collect()
+            }
+        };
+        self.entries.push(Entry {
+            name,
+            shape: shape.to_vec(),
+            values,
+            trained,
+        });
+        Key(self.entries.len() - 1)
+    }
+}
+
+/// Parameters on a device, each as a flat tensor.
+#[derive(Clone)]
+pub(crate) struct Params {
+    /// In the order of the plan.
+    pub tensors: Vec<Tensor<1>>,
+    shapes: Vec<Vec<usize>>,
+}
+
+impl Params {
+    /// Trained ones ask for gradients where the device differentiates.
+    pub fn new(entries: &[Entry], place: &Place) -> Self {
+        let tensor = |entry: &Entry| {
+            let tensor: Tensor<1> = place.tensor(entry.values.clone(), [entry.values.len()]);
+            if entry.trained && place.device.is_autodiff() {
+                tensor.require_grad()
+            } else {
+                tensor
+            }
+        };
+        Self {
+            tensors: entries.iter().map(tensor).collect(),
+            shapes: entries.iter().map(|e| e.shape.clone()).collect(),
+        }
+    }
+
+    pub fn place(&self) -> Place {
+        Place::of(&self.tensors[0])
+    }
+
+    pub fn get<const D: usize>(&self, key: Key) -> Tensor<D> {
+        let shape: [usize; D] = self.shapes[key.0]
+            .as_slice()
+            .try_into()
+            .expect("the rank of the parameter");
+        self.tensors[key.0].clone().reshape(shape)
+    }
+}

@@ -1,0 +1,100 @@
+//! Operators as safetensors: a file alone is enough to predict.
+//!
+//! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of the
+//! metadata holds JSON: the network's configuration, the description of the data it was made for, the scaling and the
+//! symmetries it was trained with.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::ModelConfig;
+use crate::data::{Dims, Meta, Scaling};
+use crate::error::{Error, Result};
+use crate::operator::{Design, Operator, Parts};
+use crate::spaces::Symmetries;
+use crate::tensors::{Named, TensorFile, write_tensors};
+use crate::train::BEST;
+
+const FORMAT: u32 = 2;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    model: ModelConfig,
+    data: Meta,
+    scaling: Option<Scaling>,
+    #[serde(default)]
+    symmetries: Symmetries,
+}
+
+impl Operator {
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let header = Header {
+            format: FORMAT,
+            model: self.config().clone(),
+            data: self.meta().clone(),
+            scaling: self.scaling().cloned(),
+            symmetries: self.design.symmetries,
+        };
+        let json = serde_json::to_string(&header).expect("a configuration is plain JSON");
+        let entries = self.entries.iter();
+        let tensors = entries.map(|e| (e.name.clone(), &e.shape[..], &e.values[..]));
+        write_tensors(path, json, &tensors.collect::<Vec<Named>>())
+    }
+
+    /// From a file (`.safetensors`), or the best of a run's folder.
+    pub fn load(path: &Path) -> Result<Self> {
+        if !path.is_dir() {
+            return Self::from_file(path, TensorFile::read(path)?);
+        }
+        let best = path.join(BEST);
+        if !best.exists() {
+            let what = format!(
+                "holds no {BEST}: is it the folder of a training, and has that validated once?"
+            );
+            return Err(Error::data(path, what));
+        }
+        Self::from_file(&best, TensorFile::read(&best)?)
+    }
+
+    /// From the bytes of a file; errors call it `name`.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
+        let path = Path::new(name);
+        Self::from_file(path, TensorFile::parse(path, bytes.to_vec())?)
+    }
+
+    fn from_file(path: &Path, file: TensorFile) -> Result<Self> {
+        let damaged = |what: String| Error::data(path, what);
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let unread =
+            |e: serde_json::Error| damaged(format!("its configuration cannot be read: {e}"));
+        let Version { format } = serde_json::from_str(&file.json).map_err(unread)?;
+        if format != FORMAT {
+            return Err(damaged(format!(
+                "is of format {format}; this program reads format {FORMAT}"
+            )));
+        }
+        let header: Header = serde_json::from_str(&file.json).map_err(unread)?;
+        if let Some(fault) = header.data.fault() {
+            return Err(damaged(format!("the description of its data {fault}")));
+        }
+        let widths = header.data.widths();
+        let fits =
+            |s: &Scaling| s.sensor_values.width() == widths[1] && s.targets.width() == widths[3];
+        if !header.scaling.as_ref().is_none_or(fits) {
+            return Err(damaged("its scaling does not fit its data".into()));
+        }
+        // No more numbers than the file can hold.
+        let dims = Dims::from(&header.data);
+        let (parts, mut entries) = Parts::with_at_most(file.len() / 2, &header.model, dims, 0)?;
+        for entry in &mut entries {
+            entry.values = file.get(&entry.name, &entry.shape)?;
+        }
+        let design = Design::new(parts, header.data, header.scaling, header.symmetries);
+        Ok(Self::with_numbers(design, entries))
+    }
+}

@@ -1,0 +1,401 @@
+//! An operator: scaling, encoders, core and decoder with their numbers. The one way from physical samples to physical
+//! answers, for training, evaluation and prediction alike:
+//!
+//!   sample → scale → encode (kept) → core → decode → scale back.
+
+mod file;
+mod parts;
+
+pub(crate) use parts::{Code, Parts, Queries};
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::config::{ModelConfig, ModelName};
+use crate::data::{Channel, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors};
+use crate::decoders::SymmetryAverage;
+use crate::error::{Error, Result};
+use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
+use crate::sensors::Layout;
+use crate::spaces::Symmetries;
+
+/// Sensors (or points of a core's grid) that go through a network at a time.
+const SENSORS: usize = 1 << 16;
+/// Queries that go through a decoder at a time.
+const QUERIES: usize = 1 << 14;
+/// Numbers of τ that are kept for the next samples with the same queries.
+const KEPT: usize = 1 << 28;
+/// A place is outside of a box if it is further away than this share of its extent.
+const SLACK: f64 = 0.01;
+
+/// τ at some queries, part by part.
+type KeptFunctions = (Arc<Rows>, Vec<Tensor<2>>);
+
+/// What does not change while an operator learns.
+#[derive(Debug)]
+pub(crate) struct Design {
+    pub parts: Parts,
+    /// The description of the data it was made for.
+    pub meta: Meta,
+    /// None where the network sees physical units.
+    pub scaling: Option<Scaling>,
+    /// Those that it learns with.
+    pub symmetries: Symmetries,
+    average: Option<SymmetryAverage>,
+}
+
+impl Design {
+    pub fn new(
+        parts: Parts,
+        meta: Meta,
+        scaling: Option<Scaling>,
+        symmetries: Symmetries,
+    ) -> Arc<Self> {
+        let coords = &meta.sensor_coords;
+        let average = SymmetryAverage::of(&parts, symmetries, coords, scaling.as_ref());
+        Arc::new(Self {
+            parts,
+            meta,
+            scaling,
+            symmetries,
+            average,
+        })
+    }
+}
+
+/// An operator that answers: sensors in, values at any queries out, in physical units.
+pub struct Operator {
+    design: Arc<Design>,
+    entries: Vec<Entry>,
+    params: Params,
+    /// Samples are often asked at the same queries: τ there is worked out once.
+    kept: Mutex<Option<KeptFunctions>>,
+}
+
+impl Operator {
+    /// With starting numbers, a function of the seed, and what the parts take from the samples.
+    pub fn untrained(
+        config: &ModelConfig,
+        meta: Meta,
+        samples: &[Sample],
+        seed: u64,
+    ) -> Result<Self> {
+        let (parts, mut entries) = Parts::new(config, Dims::from(&meta), seed)?;
+        let samples: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
+        parts.fit(&mut entries, &meta.sensor_coords, &samples)?;
+        let design = Design::new(parts, meta, None, Symmetries::default());
+        Ok(Self::with_numbers(design, entries))
+    }
+
+    pub(crate) fn with_numbers(design: Arc<Design>, entries: Vec<Entry>) -> Self {
+        Self {
+            params: Params::new(&entries, &Place::single(device())),
+            design,
+            entries,
+            kept: Mutex::new(None),
+        }
+    }
+
+    pub fn config(&self) -> &ModelConfig {
+        self.design.parts.config()
+    }
+
+    pub fn name(&self) -> ModelName {
+        self.config().name()
+    }
+
+    /// The description of the data it was trained on.
+    pub fn meta(&self) -> &Meta {
+        &self.design.meta
+    }
+
+    /// None where the network sees physical units.
+    pub fn scaling(&self) -> Option<&Scaling> {
+        self.design.scaling.as_ref()
+    }
+
+    /// All numbers, by name.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn design(&self) -> &Arc<Design> {
+        &self.design
+    }
+
+    /// Numbers that were learned.
+    pub fn parameters(&self) -> usize {
+        let trained = self.entries.iter().filter(|e| e.trained);
+        trained.map(|e| e.values.len()).sum()
+    }
+
+    /// Branch and trunk as the paper measures them, where there are such.
+    pub fn branch_and_trunk(&self) -> Option<[Extent; 2]> {
+        self.design.parts.branch_and_trunk()
+    }
+
+    /// An error that says which layouts it can do, if `layout` is not among them.
+    pub fn check_layout(&self, layout: Layout) -> Result<()> {
+        self.design.check_layout(layout)
+    }
+
+    /// Whether it answers on the grid of its sensors only.
+    pub fn answers_at_sensors(&self) -> bool {
+        self.design.parts.contraction().is_none()
+    }
+
+    /// The values at `queries` (`q × d_y`) of the function whose sensors stand at `coords` (`m × d`) and read
+    /// `values` (`m × d_v`): `q × d_u`.
+    pub fn predict(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Result<Rows> {
+        let sample = Sample {
+            name: None,
+            sensor_coords: coords.clone(),
+            sensor_values: values.clone(),
+            query_coords: Arc::new(queries.clone()),
+            targets: Rows::of(1, vec![]),
+        };
+        Ok(self.predict_samples(&[&sample])?.remove(0))
+    }
+
+    /// The values at the queries of every sample; its targets are not looked at. No bit of an answer depends on what
+    /// else is asked at the same time.
+    pub fn predict_samples(&self, samples: &[&Sample]) -> Result<Vec<Rows>> {
+        let mut answers = Vec::with_capacity(samples.len());
+        for group in self.groups(samples) {
+            let codes = self.encode(group.start, &samples[group.clone()])?;
+            answers.extend(self.answer(&codes, &samples[group.start].query_coords)?);
+        }
+        Ok(answers)
+    }
+
+    /// The same for samples that were encoded before.
+    pub(crate) fn predict_encoded(&self, codes: &[Code], samples: &[&Sample]) -> Result<Vec<Rows>> {
+        let mut answers = Vec::with_capacity(samples.len());
+        for group in self.groups(samples) {
+            let queries = &samples[group.start].query_coords;
+            answers.extend(self.answer(&codes[group], queries)?);
+        }
+        Ok(answers)
+    }
+
+    /// Samples that are asked at the same queries and fit through the network together.
+    fn groups(&self, samples: &[&Sample]) -> Vec<Range<usize>> {
+        let mut groups = Vec::new();
+        let mut start = 0;
+        while start < samples.len() {
+            let mut sensors = 0;
+            let together = samples[start..].iter().take_while(|s| {
+                let own = self.design.parts.rows(s.sensor_coords.len());
+                sensors += own;
+                same_queries(s, samples[start]) && (sensors <= SENSORS || sensors == own)
+            });
+            let end = start + together.count();
+            groups.push(start..end);
+            start = end;
+        }
+        groups
+    }
+
+    /// What the encoders make of samples, the first of which has this index.
+    pub(crate) fn encode(&self, first: usize, samples: &[&Sample]) -> Result<Vec<Code>> {
+        let mut scaled = Vec::with_capacity(samples.len());
+        for (i, sample) in samples.iter().enumerate() {
+            let index = first + i;
+            if let Some((part, what)) = sample.fault_in_question(self.meta().widths()) {
+                let what = format!("{part} {what}");
+                return Err(Error::sample(index, what));
+            }
+            let mut sensors = Sensors {
+                coords: sample.sensor_coords.clone(),
+                values: sample.sensor_values.clone(),
+            };
+            if let Some(scaling) = self.scaling() {
+                scaling.check(index, &sensors.values)?;
+                scaling.sensor_values.apply(&mut sensors.values);
+            }
+            scaled.push(sensors);
+        }
+        let sensors: Vec<&Sensors> = scaled.iter().collect();
+        let codes = self.design.parts.encode(&self.entries, &sensors);
+        codes.map_err(|error| match error {
+            Error::Sample { role, index, what } => Error::Sample {
+                role,
+                index: first + index,
+                what,
+            },
+            other => other,
+        })
+    }
+
+    /// The answers of samples that share their queries.
+    fn answer(&self, codes: &[Code], queries: &Arc<Rows>) -> Result<Vec<Rows>> {
+        let (parts, width) = (&self.design.parts, self.meta().widths()[3]);
+        let codes: Vec<&Code> = codes.iter().collect();
+        let mut answers = vec![Vec::new(); codes.len()];
+        let mut deal = |values: Tensor<2>| {
+            let values = to_vec(values);
+            let share = values.len() / codes.len();
+            for (answer, part) in answers.iter_mut().zip(values.chunks(share)) {
+                answer.extend_from_slice(part);
+            }
+        };
+        match parts.contraction() {
+            None => {
+                let queries = Queries::new(std::slice::from_ref(queries));
+                deal(parts.forward(&self.params, &codes, &queries)?);
+            }
+            Some(contraction) => {
+                let beta = match &self.design.average {
+                    Some(average) => average.branch(parts, &self.params, &codes)?,
+                    None => parts.branch(&self.params, &codes)?,
+                };
+                for tau in self.functions(queries) {
+                    deal(contraction.shared(beta.clone(), tau));
+                }
+            }
+        }
+        let mut answers: Vec<Rows> = answers.into_iter().map(|a| Rows::of(width, a)).collect();
+        if let Some(scaling) = self.scaling() {
+            answers.iter_mut().for_each(|a| scaling.targets.invert(a));
+        }
+        let finite = |a: &Rows| a.data().iter().all(|v| v.is_finite());
+        match answers.iter().all(finite) {
+            true => Ok(answers),
+            false => Err(Error::Numerics(
+                "the network's answers are not finite: do sensors or queries stand far outside of the box of the training data?"
+                    .into(),
+            )),
+        }
+    }
+
+    /// τ at the queries, part by part.
+    fn functions(&self, queries: &Arc<Rows>) -> Vec<Tensor<2>> {
+        let mut kept = self.kept.lock().expect("no thread failed with it");
+        if let Some((places, tau)) = &*kept
+            && places == queries
+        {
+            return tau.clone();
+        }
+        let contraction = self.design.parts.contraction().expect("functions");
+        let place = self.params.place();
+        let all: Vec<usize> = (0..queries.len()).collect();
+        let parts = all.chunks(QUERIES).map(|part| {
+            let coords = place.rows(queries.select(part));
+            contraction.functions.at(&self.params, coords)
+        });
+        let tau: Vec<Tensor<2>> = parts.collect();
+        let numbers = tau.iter().map(|t| t.dims().iter().product::<usize>());
+        if numbers.sum::<usize>() <= KEPT {
+            *kept = Some((queries.clone(), tau.clone()));
+        }
+        tau
+    }
+
+    /// What is unlike the training data, in words: places outside of their box, values far from all that were seen.
+    pub fn doubts(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let meta = self.meta();
+        let sides = [
+            ("sensor", "sensors", coords, &meta.sensor_coords),
+            ("query", "queries", queries, &meta.query_coords),
+        ];
+        for (one, many, places, channels) in sides {
+            let subject = match outside(places, channels) {
+                0 => continue,
+                1 => format!("1 {one} stands"),
+                n => format!("{n} {many} stand"),
+            };
+            let ends = channels.iter().filter_map(|c| {
+                let [lo, hi] = c.range?;
+                Some(format!("{} in [{lo}, {hi}]", c.label()))
+            });
+            let ends: Vec<String> = ends.collect();
+            doubts.push(format!(
+                "{subject} outside of the box of the training data, {}",
+                ends.join(", ")
+            ));
+        }
+        let places = coords
+            .iter()
+            .map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
+        let again = coords.len() - places.collect::<HashSet<_>>().len();
+        if again > 0 {
+            doubts.push(format!(
+                "{again} of {} sensors stand where another one stands: is the table of one sample only?",
+                coords.len()
+            ));
+        }
+        if let Some(scaling) = self.scaling() {
+            let odd = self.design.symmetries.odd;
+            let far = scaling.sensor_values.far(values, odd);
+            if far > 0 {
+                doubts.push(format!(
+                    "{far} of {} readings are far from all that the network was trained with: is the unit the same?",
+                    values.len()
+                ));
+            }
+        }
+        doubts
+    }
+
+    /// The weights ω_j of the heads at the sample's sensors, one vector a head; none where there are no heads.
+    pub fn head_weights(&self, sample: &Sample) -> Result<Option<Vec<Vec<f64>>>> {
+        let code = self.encode(0, &[sample])?.remove(0);
+        let weights = self.design.parts.head_weights(&self.params, &code);
+        Ok(weights.map(|weights| {
+            let heads = weights.len() / sample.sensor_coords.len();
+            let head = |h: usize| weights.iter().skip(h).step_by(heads);
+            let head = |h: usize| head(h).map(|w| *w as f64).collect();
+            (0..heads).map(head).collect()
+        }))
+    }
+}
+
+impl Design {
+    /// An error that says which layouts it can do, if `layout` is not among them.
+    pub fn check_layout(&self, layout: Layout) -> Result<()> {
+        let can = self.parts.layouts();
+        if can.contains(&layout) {
+            return Ok(());
+        }
+        let can: Vec<&str> = can.iter().map(|l| l.name()).collect();
+        Err(Error::Unsuitable(format!(
+            "{} cannot take the layout {layout}, only {}; VIDON takes every layout",
+            self.parts.config().name().name(),
+            can.join(" and ")
+        )))
+    }
+
+    /// A sample as the network sees it; its index is for errors.
+    pub fn scale(&self, index: usize, sample: Sample) -> Result<ScaledSample> {
+        let mut scaled = ScaledSample::from(sample);
+        if let Some(scaling) = &self.scaling {
+            scaling.check(index, &scaled.sensors.values)?;
+            scaling.sensor_values.apply(&mut scaled.sensors.values);
+            scaling.targets.apply(&mut scaled.targets);
+        }
+        Ok(scaled)
+    }
+}
+
+/// How many places are outside of the ranges.
+fn outside(places: &Rows, channels: &[Channel]) -> usize {
+    let beyond = |(v, c): (&f32, &Channel)| {
+        c.range.is_some_and(|[lo, hi]| {
+            let (v, slack) = (*v as f64, SLACK * (hi - lo));
+            v < lo - slack || v > hi + slack
+        })
+    };
+    let places = places.iter();
+    places
+        .filter(|p| p.iter().zip(channels).any(beyond))
+        .count()
+}
+
+fn same_queries(a: &Sample, b: &Sample) -> bool {
+    Arc::ptr_eq(&a.query_coords, &b.query_coords) || a.query_coords == b.query_coords
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Operators on the disk.
+
+use super::*;
+use crate::data::Scaling;
+
+fn saved() -> Operator {
+    let mut rng = stream(0, "weights", 0);
+    let scaling = Scaling::fit([&sample(&mut rng, 9, 9, DIMS)], false, false).unwrap();
+    let (parts, entries) = Parts::new(&tiny_vidon(), DIMS, 5).unwrap();
+    let design = Design::new(parts, meta(DIMS), Some(scaling), Symmetries::default());
+    Operator::with_numbers(design, entries)
+}
+
+#[test]
+fn a_file_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    let saved = saved();
+    saved.save(&path).unwrap();
+    let loaded = Operator::load(&path).unwrap();
+    assert_eq!(loaded.entries(), saved.entries());
+    assert_eq!(loaded.scaling(), saved.scaling());
+    assert_eq!(
+        (loaded.config(), loaded.meta()),
+        (saved.config(), saved.meta())
+    );
+    let samples = &zoo()[0].2;
+    assert_eq!(answers(&loaded, samples), answers(&saved, samples));
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    saved().save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let refused = |bytes: &[u8], words: &str| {
+        std::fs::write(&path, bytes).unwrap();
+        let error = Operator::load(&path).err().expect("an error").to_string();
+        assert!(
+            error.contains(words) && error.contains("w.safetensors"),
+            "{error}"
+        );
+    };
+    for end in [0, 4, 100, bytes.len() - 1] {
+        refused(&bytes[..end], "is not a whole safetensors file");
+    }
+    let mut renamed = bytes.clone();
+    let at = bytes
+        .windows(12)
+        .position(|w| w == b"trunk.0.bias")
+        .unwrap();
+    renamed[at] = b'x';
+    refused(&renamed, "column trunk.0.bias: this tensor is missing");
+    let mut broken = saved();
+    broken.entries[0].values[0] = f32::NAN;
+    broken.save(&path).unwrap();
+    refused(&std::fs::read(&path).unwrap(), "not finite");
+}

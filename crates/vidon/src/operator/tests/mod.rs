@@ -1,0 +1,298 @@
+//! What every operator promises; here the small networks that the tests share.
+
+mod files;
+mod gradients;
+mod laws;
+mod limits;
+mod sizes;
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use super::*;
+use crate::cores::{CoreConfig, FnoConfig, MlpConfig};
+use crate::data::Rows;
+use crate::decoders::{BasisConfig, DecoderConfig, GridAnswerConfig, LearnedConfig, PodConfig};
+use crate::domain::product;
+use crate::encoders::{
+    EncoderConfig, Encoding, GridConfig, HeadsConfig, KrigeConfig, Positional, ProjectionConfig,
+    VectorConfig,
+};
+use crate::network::Activation;
+use crate::rng::{Rng, stream};
+use crate::spaces::{Family, Frame};
+
+const DIMS: Dims = Dims {
+    sensor_coords: 2,
+    sensor_values: 2,
+    query_coords: 3,
+    targets: 2,
+};
+
+fn rows(rng: &mut Rng, count: usize, width: usize) -> Rows {
+    Rows::of(
+        width,
+        (0..count * width)
+            .map(|_| rng.random_range(-1.0..1.0))
+            .collect(),
+    )
+}
+
+fn sample(rng: &mut Rng, m: usize, q: usize, dims: Dims) -> Sample {
+    Sample {
+        name: None,
+        sensor_coords: rows(rng, m, dims.sensor_coords),
+        sensor_values: rows(rng, m, dims.sensor_values),
+        query_coords: Arc::new(rows(rng, q, dims.query_coords)),
+        targets: rows(rng, q, dims.targets),
+    }
+}
+
+/// Samples on one grid, asked there, for FNO.
+fn grid_sample(rng: &mut Rng, n1: usize, n2: usize) -> Sample {
+    let axis = |n: usize| {
+        (0..n)
+            .map(|i| i as f64 / (n - 1) as f64)
+            .collect::<Vec<f64>>()
+    };
+    let points = Rows::of_f64(2, &product(&[axis(n1), axis(n2)]));
+    Sample {
+        name: None,
+        sensor_values: rows(rng, n1 * n2, 2),
+        targets: rows(rng, n1 * n2, 2),
+        query_coords: Arc::new(points.clone()),
+        sensor_coords: points,
+    }
+}
+
+fn tiny_heads() -> HeadsConfig {
+    HeadsConfig {
+        d_enc: 5,
+        encoder_hidden: vec![6],
+        count: 2,
+        hidden: vec![7, 7],
+        outputs: 3,
+        ..HeadsConfig::default()
+    }
+}
+
+fn small_mlp() -> CoreConfig {
+    CoreConfig::Mlp(MlpConfig {
+        hidden: vec![8, 8],
+        ..MlpConfig::default()
+    })
+}
+
+fn learned(p: usize, hidden: &[usize]) -> DecoderConfig {
+    DecoderConfig::Learned(LearnedConfig {
+        p,
+        hidden: hidden.to_vec(),
+    })
+}
+
+fn tiny_vidon() -> ModelConfig {
+    ModelConfig {
+        encoders: vec![EncoderConfig::Heads(tiny_heads())],
+        core: small_mlp(),
+        decoder: learned(4, &[6, 6]),
+    }
+}
+
+fn tiny_deeponet() -> ModelConfig {
+    ModelConfig {
+        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: 4 })],
+        core: CoreConfig::Mlp(MlpConfig {
+            hidden: vec![6, 6],
+            ..MlpConfig::default()
+        }),
+        decoder: learned(3, &[5]),
+    }
+}
+
+/// A description of the box [-1, 1]^d.
+fn meta(dims: Dims) -> Meta {
+    let channels = |n: usize| {
+        let range = Some([-1.0, 1.0]);
+        (0..n)
+            .map(|k| Channel {
+                range,
+                ..Channel::named(format!("c{k}"))
+            })
+            .collect()
+    };
+    Meta::new(
+        "test",
+        channels(dims.sensor_coords),
+        channels(dims.sensor_values),
+        channels(dims.query_coords),
+        channels(dims.targets),
+    )
+}
+
+fn frame(dim: usize, periodic: bool) -> Frame {
+    Frame {
+        lo: vec![-1.0; dim],
+        hi: vec![1.0; dim],
+        family: if periodic {
+            Family::Periodic
+        } else {
+            Family::Cosine
+        },
+        times: 0,
+    }
+}
+
+fn basis(functions: usize, frame: Frame) -> DecoderConfig {
+    DecoderConfig::Basis(BasisConfig { frame, functions })
+}
+
+fn projection(functions: usize, periodic: bool) -> EncoderConfig {
+    EncoderConfig::Projection(ProjectionConfig {
+        frame: frame(2, periodic),
+        functions,
+    })
+}
+
+fn on_grid(config: FnoConfig) -> ModelConfig {
+    ModelConfig {
+        encoders: vec![EncoderConfig::Grid(GridConfig {})],
+        core: CoreConfig::Fno(config),
+        decoder: DecoderConfig::Grid(GridAnswerConfig {}),
+    }
+}
+
+/// Every kind of network, small, with samples it can take.
+fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
+    let mut rng = stream(0, "zoo", 0);
+    let ragged = vec![
+        sample(&mut rng, 3, 4, DIMS),
+        sample(&mut rng, 1, 2, DIMS),
+        sample(&mut rng, 6, 5, DIMS),
+    ];
+    let mut shared = ragged.clone();
+    for sample in &mut shared {
+        sample.query_coords = ragged[0].query_coords.clone();
+        sample.targets = ragged[0].targets.clone();
+    }
+    let mut fixed = vec![sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)];
+    fixed[1].sensor_coords = fixed[0].sensor_coords.clone();
+    let product = ModelConfig {
+        encoders: vec![EncoderConfig::Heads(HeadsConfig {
+            encoding: Encoding::Product,
+            positional: Positional::Fourier {
+                frame: frame(2, true),
+                functions: 9,
+            },
+            ..tiny_heads()
+        })],
+        decoder: basis(2, frame(3, false)),
+        ..tiny_vidon()
+    };
+    let fno = FnoConfig {
+        width: 3,
+        modes: 2,
+        layers: 2,
+        hidden: 4,
+        padding: 0.25,
+        ..FnoConfig::default()
+    };
+    // Wide enough for the fused layers.
+    let wide = FnoConfig {
+        width: 16,
+        ..fno.clone()
+    };
+    let grids = vec![grid_sample(&mut rng, 5, 6), grid_sample(&mut rng, 5, 6)];
+    let plane = Dims {
+        query_coords: 2,
+        ..DIMS
+    };
+    let pod = ModelConfig {
+        decoder: DecoderConfig::Pod(PodConfig {
+            frame: frame(3, true),
+            functions: 7,
+            p: 4,
+        }),
+        ..tiny_vidon()
+    };
+    let both = ModelConfig {
+        encoders: vec![EncoderConfig::Heads(tiny_heads()), projection(6, false)],
+        core: CoreConfig::Mlp(MlpConfig {
+            hidden: vec![8, 8],
+            activation: Activation::Gelu,
+            skip: true,
+        }),
+        decoder: basis(2, frame(3, false)),
+    };
+    let between = ModelConfig {
+        encoders: vec![projection(9, true)],
+        core: CoreConfig::Fno(FnoConfig {
+            grid: Some(6),
+            width: 16,
+            modes: 2,
+            layers: 2,
+            hidden: 5,
+            ..FnoConfig::default()
+        }),
+        decoder: basis(
+            5,
+            Frame {
+                times: 2,
+                ..frame(3, true)
+            },
+        ),
+    };
+    let kriged = ModelConfig {
+        encoders: vec![EncoderConfig::Krige(KrigeConfig { grid: vec![2, 2] })],
+        ..tiny_deeponet()
+    };
+    vec![
+        (tiny_vidon(), DIMS, ragged.clone()),
+        (tiny_vidon(), DIMS, shared.clone()),
+        (product, DIMS, ragged.clone()),
+        (tiny_deeponet(), DIMS, fixed),
+        (kriged, DIMS, ragged.clone()),
+        (on_grid(fno), plane, grids.clone()),
+        (on_grid(wide), plane, grids),
+        (pod, DIMS, ragged.clone()),
+        (both, DIMS, ragged.clone()),
+        (between.clone(), DIMS, ragged),
+        (between, DIMS, shared),
+    ]
+}
+
+/// With numbers in place of what would be taken from data.
+fn network(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> (Parts, Vec<Entry>) {
+    let (parts, mut entries) = Parts::new(config, dims, seed).unwrap();
+    let mut rng = stream(0, "fixed", 0);
+    for entry in entries.iter_mut().filter(|e| !e.trained) {
+        let values = entry.values.iter_mut();
+        values.for_each(|v| *v = rng.random_range(0.5..1.5));
+        if entry.name == "sensors" {
+            // Of the first sample, or of a grid.
+            let places = match config.encoders[0] {
+                EncoderConfig::Krige(_) => vec![-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0],
+                _ => samples[0].sensor_coords.data().to_vec(),
+            };
+            entry.values = places;
+        }
+    }
+    (parts, entries)
+}
+
+fn operator(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> Operator {
+    let (parts, entries) = network(config, dims, samples, seed);
+    let design = Design::new(parts, meta(dims), None, Symmetries::default());
+    Operator::with_numbers(design, entries)
+}
+
+fn answers(operator: &Operator, samples: &[Sample]) -> Vec<Rows> {
+    let samples: Vec<&Sample> = samples.iter().collect();
+    operator.predict_samples(&samples).unwrap()
+}
+
+fn apart(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let norm = |v: &mut dyn Iterator<Item = f32>| v.map(|x| x * x).sum::<f32>().sqrt();
+    norm(&mut a.iter().zip(b).map(|(x, y)| x - y)) / norm(&mut b.iter().copied())
+}

@@ -1,0 +1,428 @@
+//! The samples of a training: validation data in physical units, training data as the network sees it, with all that
+//! never changes worked out once.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rand::seq::index;
+use rayon::prelude::*;
+
+use crate::config::ModelConfig;
+use crate::data::{
+    Channel, Dataset, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, Watch,
+};
+use crate::encoders::{Encoded, all_along};
+use crate::error::{Error, Result};
+use crate::eval::relative_l2;
+use crate::network::Entry;
+use crate::operator::{Code, Design, Parts};
+use crate::rng::stream;
+use crate::train::coefficients::TargetFits;
+use crate::train::recipe::{Recipe, TrainRecipe};
+
+/// Training samples whose fits are compared with their targets, and targets of each.
+const LOOKED_AT: usize = 16;
+const MOST_TARGETS: usize = 4096;
+
+/// What a recipe asks for, before any network.
+pub(crate) struct Loaded {
+    pub meta: Meta,
+    pub train: Vec<Sample>,
+    pub val: Vec<Sample>,
+    /// Checksums of training and validation samples, where they are from files.
+    pub contents: Option<[u32; 2]>,
+}
+
+impl Loaded {
+    /// The data that the recipe names.
+    pub fn of_recipe(recipe: &Recipe, cache: Option<&Path>, watch: &dyn Watch) -> Result<Self> {
+        let (train, val) = recipe.data.sources(cache)?;
+        let data = &recipe.data;
+        let collect = |source: &Dataset, wanted: Option<usize>, name: &str| {
+            let there = source.available();
+            let refuse = |what: String| Error::setting(format!("data.{name}_samples"), what);
+            match wanted {
+                Some(0) => Err(refuse("it must be at least 1".into()).with_value(0)),
+                Some(n) if there.is_some_and(|there| n > there) => {
+                    let what = format!("the file has {}", there.unwrap_or(0));
+                    Err(refuse(what).with_value(n))
+                }
+                _ => source.collect(wanted.unwrap_or(source.usual()), watch),
+            }
+        };
+        let (mut meta, files) = (train.meta()?, train.available().is_some());
+        meta.query_grid = None;
+        let mut samples = collect(&train, data.train_samples, "train")?;
+        let val = match &val {
+            Some(source) => {
+                let both = ["the training data", "the validation data"];
+                meta.check_same_channels(&source.meta()?, both)?;
+                collect(source, data.val_samples, "val")?
+            }
+            None => hold_out(&mut samples, data.val_samples)?,
+        };
+        let contents = files.then(|| [checksum(&samples), checksum(&val)]);
+        Ok(Self {
+            meta,
+            train: samples,
+            val,
+            contents,
+        })
+    }
+}
+
+/// Takes the last samples, a tenth where no number is given.
+pub(crate) fn hold_out(samples: &mut Vec<Sample>, wanted: Option<usize>) -> Result<Vec<Sample>> {
+    let held = wanted.unwrap_or((samples.len() / 10).max(1));
+    if held == 0 || held >= samples.len() {
+        let what = format!(
+            "{held} of {} samples cannot be held out for validation; give validation data",
+            samples.len()
+        );
+        return Err(Error::setting("data.val_samples", what));
+    }
+    Ok(samples.split_off(samples.len() - held))
+}
+
+/// A training sample: its code where that never changes, its scaled sensors otherwise.
+pub(crate) struct Prepared {
+    pub sensors: Sensors,
+    pub code: Option<Code>,
+    pub queries: Arc<Rows>,
+    pub targets: Rows,
+}
+
+impl Prepared {
+    /// Sensors that go through a network.
+    pub fn seen_sensors(&self) -> usize {
+        let in_code = |code: &Code| code.iter().map(Encoded::sensors).max().unwrap_or(0);
+        self.code.as_ref().map_or(self.sensors.len(), in_code)
+    }
+}
+
+pub(crate) struct TrainingSamples {
+    pub train: Vec<Prepared>,
+    pub val: Vec<Sample>,
+    pub val_codes: Vec<Code>,
+    /// Root mean square of all training targets, in physical units.
+    pub size: f64,
+    /// The training targets as coefficients, where steps compare those.
+    pub targets: Option<TargetFits>,
+    pub floors: Floors,
+}
+
+impl TrainingSamples {
+    /// Training samples alone.
+    pub fn in_memory(train: Vec<Prepared>) -> Self {
+        Self {
+            train,
+            val: Vec::new(),
+            val_codes: Vec::new(),
+            size: 1.0,
+            targets: None,
+            floors: Floors::default(),
+        }
+    }
+}
+
+/// How far the functions of a network are from its training data, however well it learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Floors {
+    /// The functions of the projection, at sensors that a fit does not see, as a share of the spread of the readings.
+    pub sensors: Option<f64>,
+    /// Those of the decoder, at the targets that they were fitted to: a relative L² error. None where the targets are
+    /// too few to tell.
+    pub targets: Option<f64>,
+}
+
+/// The network for this data, with its numbers. `known` are those that were taken from the data before, in a training
+/// that is resumed; what they do not have is found now. The data is used up: it is scaled where it is.
+pub(crate) fn prepare(
+    recipe: &mut Recipe,
+    loaded: Loaded,
+    known: impl FnOnce(&Design, &[Entry]) -> Result<Option<Vec<Entry>>>,
+) -> Result<(Arc<Design>, Vec<Entry>, TrainingSamples)> {
+    let Loaded {
+        mut meta,
+        train,
+        mut val,
+        ..
+    } = loaded;
+    check_periods(recipe, &meta)?;
+    fill_ranges(&mut meta, &train);
+    recipe.model.fill_frames(&meta);
+    let options = &recipe.train;
+    let scaling = match options.normalise {
+        true => Some(Scaling::fit(
+            &train,
+            options.log_values,
+            options.symmetries.odd,
+        )?),
+        false => None,
+    };
+    let (parts, mut entries) = Parts::new(&recipe.model, Dims::from(&meta), options.seed)?;
+    check(recipe, &parts, &meta, scaling.as_ref())?;
+    let design = Design::new(parts, meta, scaling, options.symmetries);
+    if let Some(layout) = recipe.data.layout {
+        design.check_layout(layout)?;
+    }
+    let (size, norms) = (root_mean_square(&train), norms(&train));
+    // In physical units, for a look at what the decoder's functions leave out.
+    let looked_at: Vec<(usize, Rows)> = match options.coefficients {
+        true => {
+            let all: Vec<usize> = (0..train.len()).collect();
+            let some = all_along(&all, LOOKED_AT);
+            some.map(|&i| (i, train[i].targets.clone())).collect()
+        }
+        false => Vec::new(),
+    };
+    let scaled = train.into_par_iter().enumerate();
+    let scaled = scaled.map(|(i, sample)| design.scale(i, sample));
+    let scaled = scaled.collect::<Result<Vec<ScaledSample>>>()?;
+    match known(&design, &entries)? {
+        Some(numbers) => entries = numbers,
+        None => {
+            let coords = &design.meta.sensor_coords;
+            design.parts.fit(&mut entries, coords, &scaled)?;
+        }
+    }
+    few_queries(&mut val, options);
+    let (targets, target_floor) = match options.coefficients {
+        false => (None, None),
+        true => {
+            let basis = design.parts.decoder.basis().ok_or_else(|| {
+                let what = "needs a fixed basis: decoder = { kind = \"basis\", … }";
+                Error::setting("train.coefficients", what).with_value(true)
+            })?;
+            let coords = &design.meta.sensor_coords;
+            let fits = TargetFits::new(basis, &scaled, norms, options.symmetries, coords)
+                .map_err(|e| e.of("training"))?;
+            let floor = missed(&design, &fits, &scaled, &looked_at);
+            (Some(fits), floor)
+        }
+    };
+    let sensors: Vec<&Sensors> = scaled.iter().map(|s| &s.sensors).collect();
+    let floors = Floors {
+        sensors: design.parts.left_out(&entries, &sensors),
+        targets: target_floor,
+    };
+    let coords = &design.meta.sensor_coords;
+    let symmetries = options.symmetries;
+    let kept = options.sensors.is_none()
+        && (!symmetries.any() || design.parts.has_symmetries(symmetries, coords));
+    let codes: Vec<Option<Code>> = match kept {
+        true => {
+            let codes = design.parts.encode(&entries, &sensors);
+            codes
+                .map_err(|e| e.of("training"))?
+                .into_iter()
+                .map(Some)
+                .collect()
+        }
+        false => vec![None; sensors.len()],
+    };
+    let whole = scaled
+        .into_iter()
+        .zip(codes)
+        .map(|(sample, code)| Prepared {
+            sensors: match code {
+                // Nobody looks at them again.
+                Some(_) => sample.sensors.select(&[]),
+                None => sample.sensors,
+            },
+            code,
+            queries: sample.queries,
+            targets: sample.targets,
+        });
+    let samples = TrainingSamples {
+        train: whole.collect(),
+        val_codes: Vec::new(),
+        val,
+        size,
+        targets,
+        floors,
+    };
+    Ok((design, entries, samples))
+}
+
+/// Leaves validation samples the queries that a recipe wants to look at, always the same.
+fn few_queries(val: &mut [Sample], options: &TrainRecipe) {
+    let Some(wanted) = options.validation_queries else {
+        return;
+    };
+    for (i, sample) in val.iter_mut().enumerate() {
+        let available = sample.query_coords.len();
+        if wanted < available {
+            let rng = &mut stream(options.seed, "validation", i as u64);
+            let picked = index::sample(rng, available, wanted).into_vec();
+            sample.query_coords = Arc::new(sample.query_coords.select(&picked));
+            sample.targets = sample.targets.select(&picked);
+        }
+    }
+}
+
+/// Shifts and waves need periods that somebody stated.
+fn check_periods(recipe: &Recipe, meta: &Meta) -> Result<()> {
+    // A query's that is a sensor's too has the sensor's ends.
+    let sensors = &meta.sensor_coords;
+    let own = |c: &&Channel| sensors.iter().all(|s| s.name != c.name);
+    let others = meta.query_coords.iter().take(sensors.len()).filter(own);
+    let open = sensors.iter().chain(others).find(|c| c.range.is_none());
+    let (shifts, waves) = (recipe.train.symmetries.shifts, recipe.model.takes_periods());
+    match open.filter(|_| shifts || waves) {
+        None => Ok(()),
+        Some(channel) => Err(Error::Unsuitable(format!(
+            "shifts and periodic functions need the period of every coordinate, but the data do not say that of {0}: give {0} a range, such as 0 to 1, when the data is imported",
+            channel.name
+        ))),
+    }
+}
+
+/// Whether recipe, network and data go together.
+fn check(recipe: &Recipe, parts: &Parts, meta: &Meta, scaling: Option<&Scaling>) -> Result<()> {
+    let train = &recipe.train;
+    let name = recipe.model.name().name();
+    let refuse = |setting: &str, what: String| Err(Error::setting(setting, what));
+    if train.sensors.is_some() && !parts.takes_any_sensors() {
+        let what = format!("{name} needs all of its sensors; leave out sensors");
+        return refuse("train.sensors", what);
+    }
+    if train.symmetries.any() {
+        check_symmetries(&recipe.model, parts, meta)?;
+    }
+    let moved = |s: &Scaling| !s.targets.keeps_zero();
+    if recipe.model.decoder.vanishes() && scaling.is_some_and(moved) {
+        return refuse(
+            "train.normalise",
+            "a basis of sines answers 0 on the boundary, but scaling moves the targets' 0. If the targets vanish on the boundary, set normalise = false; if not, choose another family for the decoder (cosine, legendre)"
+                .into(),
+        );
+    }
+    if parts.contraction().is_none() && (train.queries.or(train.validation_queries)).is_some() {
+        let what = format!("{name} answers at all of its sensors at once; leave out queries");
+        return refuse("train.queries", what);
+    }
+    Ok(())
+}
+
+fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<()> {
+    let refuse = |what: String| Err(Error::setting("train.symmetries", what));
+    if !parts.takes_any_sensors() {
+        return refuse(format!(
+            "symmetries move the sensors, which {} cannot take",
+            model.name().name()
+        ));
+    }
+    if meta.query_coords.len() < meta.sensor_coords.len() {
+        return refuse(
+            "symmetries move sensors and queries alike; here queries have fewer coordinates".into(),
+        );
+    }
+    let queries = &meta.query_coords;
+    let elsewhere = |(i, s): &(usize, &Channel)| {
+        queries[*i].name != s.name && queries.iter().any(|q| q.name == s.name)
+    };
+    if let Some((_, channel)) = meta.sensor_coords.iter().enumerate().find(elsewhere) {
+        return refuse(format!(
+            "symmetries move sensors and queries alike, but {:?} has another place among the queries' coordinates; the data must have the sensors' coordinates first and in the same order",
+            channel.name
+        ));
+    }
+    match meta.sensor_coords.iter().find(|c| c.range.is_none()) {
+        None => Ok(()),
+        Some(channel) => refuse(format!(
+            "symmetries move sensors in their box, but all sensors have the same {:?}",
+            channel.name
+        )),
+    }
+}
+
+/// The mean relative L² error of fits at the targets they were made from; none where functions can meet any targets.
+fn missed(
+    design: &Design,
+    fits: &TargetFits,
+    scaled: &[ScaledSample],
+    looked_at: &[(usize, Rows)],
+) -> Option<f64> {
+    let basis = design.parts.decoder.basis()?;
+    let errors = looked_at.par_iter().map(|(i, targets)| {
+        let queries = &scaled[*i].queries;
+        let available = queries.len();
+        if available <= basis.len() {
+            return None;
+        }
+        let rng = &mut stream(0, "targets", *i as u64);
+        let some = index::sample(rng, available, available.min(MOST_TARGETS)).into_vec();
+        let mut found = fits.evaluate(basis, *i, &queries.select(&some));
+        if let Some(scaling) = &design.scaling {
+            scaling.targets.invert(&mut found);
+        }
+        Some(relative_l2(&found, &targets.select(&some)))
+    });
+    let errors: Vec<f64> = errors.collect::<Option<_>>()?;
+    Some(errors.iter().sum::<f64>() / errors.len() as f64)
+}
+
+/// What identifies samples that were read from files.
+fn checksum(samples: &[Sample]) -> u32 {
+    let mut all = crc32fast::Hasher::new();
+    for sample in samples {
+        all.update(&sample.checksum(true).to_le_bytes());
+    }
+    all.finalize()
+}
+
+/// Root mean square of the targets of every sample; a target with components counts by its length.
+fn norms(samples: &[Sample]) -> Vec<f32> {
+    let norm = |s: &Sample| root_mean_square(std::slice::from_ref(s)) as f32;
+    samples.iter().map(norm).collect()
+}
+
+fn root_mean_square(samples: &[Sample]) -> f64 {
+    let squares = samples.iter().flat_map(|s| s.targets.data());
+    let sum: f64 = squares.map(|v| (*v as f64).powi(2)).sum();
+    let count: usize = samples.iter().map(|s| s.targets.len()).sum();
+    (sum / count as f64).sqrt()
+}
+
+/// Ends of coordinates that the description leaves open: those of the data. Sensors and queries share them where they share the coordinate.
+fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
+    let ends = |places: fn(&Sample) -> &Rows, axis: usize| {
+        let numbers = train.iter().flat_map(|s| places(s).iter());
+        numbers.fold([f64::MAX, f64::MIN], |[lo, hi], p| {
+            [lo.min(p[axis] as f64), hi.max(p[axis] as f64)]
+        })
+    };
+    let [of_sensors, of_queries]: [fn(&Sample) -> &Rows; 2] =
+        [|s| &s.sensor_coords, |s| &*s.query_coords];
+    let before = meta.clone();
+    let sides = [
+        (
+            &mut meta.sensor_coords,
+            &before.query_coords,
+            of_sensors,
+            of_queries,
+        ),
+        (
+            &mut meta.query_coords,
+            &before.sensor_coords,
+            of_queries,
+            of_sensors,
+        ),
+    ];
+    for (channels, others, own, other) in sides {
+        for (axis, channel) in channels.iter_mut().enumerate() {
+            let same = others.iter().position(|c| c.name == channel.name);
+            let known = same.and_then(|i| others[i].range);
+            if channel.range.is_some() {
+                continue;
+            }
+            let [mut lo, mut hi] = ends(own, axis);
+            if let Some(other_axis) = same {
+                let [least, most] = known.unwrap_or_else(|| ends(other, other_axis));
+                (lo, hi) = (lo.min(least), hi.max(most));
+            }
+            channel.range = (lo < hi).then_some([lo, hi]);
+        }
+    }
+}
