@@ -128,13 +128,31 @@ fn fold_generic<S: Simd>(s: S, x: &[f32], width: usize, even: &mut [f32], odd: &
         .chunks_exact_mut(width)
         .zip(odd.chunks_exact_mut(width));
     for (j, (sum, difference)) in (1..n.div_ceil(2)).zip(pairs) {
-        sum_and_difference_generic(s, row(j), row(n - j), sum, difference);
+        let (a, b) = (
+            row(j).chunks_exact(S::LANES),
+            row(n - j).chunks_exact(S::LANES),
+        );
+        let to = sum
+            .chunks_exact_mut(S::LANES)
+            .zip(difference.chunks_exact_mut(S::LANES));
+        for ((a, b), (sum, difference)) in a.zip(b).zip(to) {
+            let (a, b) = (s.load(a), s.load(b));
+            s.store(sum, s.add(a, b));
+            s.store(difference, s.fnma(s.splat(1.0), b, a));
+        }
     }
     if n.is_multiple_of(2) {
         even[n / 2 * width..][..width].copy_from_slice(row(n / 2));
     }
 }
 dispatch!(fn fold = fold_generic(x: &[f32], width: usize, even: &mut [f32], odd: &mut [f32]));
+
+/// Not a closure: that would be compiled without the instructions of S.
+#[inline(always)]
+fn put<S: Simd>(s: S, to: &mut [f32], v: S::V, add: bool) {
+    let v = if add { s.add(s.load(to), v) } else { v };
+    s.store(to, v);
+}
 
 /// The transpose: `x_j (+)= even_j + odd_j`, `x_{n-j} (+)= even_j - odd_j`.
 #[inline(always)]
@@ -147,19 +165,17 @@ fn unfold_generic<S: Simd>(
     add: bool,
 ) {
     let n = x.len() / width;
-    let put = |to: &mut [f32], v: S::V| {
-        let v = if add { s.add(s.load(to), v) } else { v };
-        s.store(to, v);
+    // Rows without a mirror image.
+    let alone = if n.is_multiple_of(2) {
+        &[0, n / 2][..]
+    } else {
+        &[0]
     };
-    let copy = |j: usize, x: &mut [f32]| {
+    for j in alone {
         let to = x[j * width..][..width].chunks_exact_mut(S::LANES);
         for (to, from) in to.zip(even[j * width..].chunks_exact(S::LANES)) {
-            put(to, s.load(from));
+            put(s, to, s.load(from), add);
         }
-    };
-    copy(0, x);
-    if n.is_multiple_of(2) {
-        copy(n / 2, x);
     }
     for j in 1..n.div_ceil(2) {
         let (low, high) = x.split_at_mut((n - j) * width);
@@ -169,34 +185,20 @@ fn unfold_generic<S: Simd>(
         let odd = odd[(j - 1) * width..][..width].chunks_exact(S::LANES);
         for ((to, mirrored), (e, o)) in to.zip(mirrored).zip(even.zip(odd)) {
             let (e, o) = (s.load(e), s.load(o));
-            put(to, s.add(e, o));
-            put(mirrored, s.fnma(s.splat(1.0), o, e));
+            put(s, to, s.add(e, o), add);
+            put(s, mirrored, s.fnma(s.splat(1.0), o, e), add);
         }
     }
 }
 dispatch!(fn unfold = unfold_generic(even: &[f32], odd: &[f32], width: usize, x: &mut [f32], add: bool));
 
-/// `sum = a + b` and `difference = a - b`, a multiple of 16 floats each.
-#[inline(always)]
-fn sum_and_difference_generic<S: Simd>(
-    s: S,
-    a: &[f32],
-    b: &[f32],
-    sum: &mut [f32],
-    difference: &mut [f32],
-) {
-    let from = a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES));
-    let to = sum
-        .chunks_exact_mut(S::LANES)
-        .zip(difference.chunks_exact_mut(S::LANES));
-    for ((a, b), (sum, difference)) in from.zip(to) {
-        let (a, b) = (s.load(a), s.load(b));
-        s.store(sum, s.add(a, b));
-        s.store(difference, s.fnma(s.splat(1.0), b, a));
+/// `sum = a + b` and `difference = a - b`, of few numbers.
+fn sum_and_difference(a: &[f32], b: &[f32], sum: &mut [f32], difference: &mut [f32]) {
+    let pairs = a.iter().zip(b);
+    for ((a, b), (sum, difference)) in pairs.zip(sum.iter_mut().zip(difference)) {
+        (*sum, *difference) = (a + b, a - b);
     }
 }
-dispatch!(fn sum_and_difference = sum_and_difference_generic(
-    a: &[f32], b: &[f32], sum: &mut [f32], difference: &mut [f32]));
 
 /// What the transform of one sample needs.
 pub(crate) struct Scratch {
@@ -308,8 +310,8 @@ impl Dft {
                     false => &mut nowhere[..2 * c],
                 };
                 let (positive_re, positive_im) = positive.split_at_mut(c);
-                sum_and_difference(isa, cos[0], sin[1], positive_re, negative_re);
-                sum_and_difference(isa, cos[1], sin[0], negative_im, positive_im);
+                sum_and_difference(cos[0], sin[1], positive_re, negative_re);
+                sum_and_difference(cos[1], sin[0], negative_im, positive_im);
             }
         }
     }
@@ -336,9 +338,9 @@ impl Dft {
                 if f < m {
                     let (positive_re, positive_im) = place(f, k).split_at(c);
                     let (to, from) = (&mut cos[re..][..c], &mut sin[im..][..c]);
-                    sum_and_difference(isa, positive_re, negative_re, to, from);
+                    sum_and_difference(positive_re, negative_re, to, from);
                     let (to, from) = (&mut cos[im..][..c], &mut sin[re..][..c]);
-                    sum_and_difference(isa, negative_im, positive_im, to, from);
+                    sum_and_difference(negative_im, positive_im, to, from);
                 } else {
                     cos[re..][..c].copy_from_slice(negative_re);
                     cos[im..][..c].copy_from_slice(negative_im);

@@ -20,6 +20,7 @@ mod chunks;
 mod contract;
 mod dft;
 mod fourier;
+mod grid;
 mod isa;
 mod memory;
 mod mlp;
@@ -36,9 +37,12 @@ mod simd;
 pub use activation::Activation;
 pub use arena::release_memory;
 pub use fourier::FourierLayer;
+pub use grid::Resize;
 pub use isa::Isa;
 pub use mlp::Shape;
-pub use ops::{contract, fourier_layer, fused, memory_limit, mlp, pool, product, set_memory_limit};
+pub use ops::{
+    affine, contract, fourier_layer, fused, memory_limit, mlp, pool, resize_grid, set_memory_limit,
+};
 pub use optimiser::{AdamStep, adam, blend, sum_of_squares};
 pub use peak::fma_peak;
 pub use pool::Heads;

@@ -64,6 +64,26 @@ impl Shape {
     }
 }
 
+/// What a way forward leaves for the way back.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Keep {
+    /// There is none.
+    Nothing,
+    /// The packed weights: activations are worked out again.
+    Weights,
+    Activations,
+}
+
+impl Keep {
+    /// Activations where they may be kept.
+    pub fn for_back(activations: bool) -> Self {
+        match activations {
+            true => Self::Activations,
+            false => Self::Weights,
+        }
+    }
+}
+
 /// Rows of a tile that are worked on, for so many real ones.
 pub(crate) fn worked(rows: usize) -> usize {
     rows.next_multiple_of(ROWS)
@@ -204,14 +224,14 @@ impl Plan {
         2 * TILE * widest.expect("at least one layer")
     }
 
-    /// The weights in panels.
-    pub fn pack(&self, weights: &[f32]) -> Buffer {
+    /// The weights in panels: for the way forward, and for the way back where there is one.
+    pub fn pack(&self, weights: &[f32], keep: Keep) -> Buffer {
         let mut packed = Buffer::take(self.packed);
-        self.pack_into(weights, &mut packed);
+        self.pack_into(weights, keep, &mut packed);
         packed
     }
 
-    pub fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+    pub fn pack_into(&self, weights: &[f32], keep: Keep, packed: &mut [f32]) {
         assert!(weights.len() == self.flat && packed.len() >= self.packed);
         // Panels of all layers: for the way forward with their biases, and for the way back.
         let mut forward = Vec::new();
@@ -251,6 +271,9 @@ impl Plan {
             bias[..used].copy_from_slice(&weights[from..][..used]);
             bias[used..].fill(0.0);
         });
+        if keep == Keep::Nothing {
+            return;
+        }
         let back = back.into_par_iter().with_min_len(4);
         back.for_each(|(layer, first, panel)| {
             let (inputs, width) = (layer.inputs, panel.len() / layer.outputs);

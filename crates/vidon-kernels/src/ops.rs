@@ -17,9 +17,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use crate::activation::Activation;
 use crate::contract::{check, contract_backward, contract_forward};
 use crate::fourier::{FourierLayer, Weights, fourier_backward, fourier_forward};
+use crate::grid::{Resize, resize};
 use crate::isa::Isa;
 use crate::memory::available_memory;
-use crate::mlp::Shape;
+use crate::mlp::{Keep, Shape};
 use crate::pool::{Heads, Kept, pool_backward, pool_forward, pool_kept_floats};
 use crate::rows::{MlpKept, mlp_backward, mlp_forward, mlp_kept_floats};
 use crate::sets::check_offsets;
@@ -73,17 +74,17 @@ pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
     cpu && tensor.dtype() == DType::F32
 }
 
-/// `A B`. A number of it is the sum of its products in their order: it depends on its row and its column alone.
-pub fn product(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
-    let [terms, columns] = b.dims();
+/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. A number of it is a sum in the order of the inputs: it depends on
+/// its row of x and its row of W alone.
+pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+    let [outputs, inputs] = weight.dims();
     let shape = Arc::new(Shape {
-        widths: vec![terms, columns],
+        widths: vec![inputs, outputs],
         hidden: Activation::Identity,
         last: Activation::Identity,
     });
-    let none = Tensor::zeros([columns], (&b.device(), b.dtype()));
-    let weights = b.transpose().reshape([terms * columns]);
-    mlp(&shape, a, Tensor::cat(vec![weights, none], 0))
+    let weight = weight.reshape([outputs * inputs]);
+    mlp(&shape, x, Tensor::cat(vec![weight, bias], 0))
 }
 
 /// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last layer has no activation.
@@ -145,6 +146,14 @@ pub fn fourier_layer(
     Tensor::from_dispatch(out)
 }
 
+/// The values `[samples·points, C]` on a grid with more or fewer points at its far ends.
+pub fn resize_grid(call: Resize, x: Tensor<2>) -> Tensor<2> {
+    let [rows, channels] = x.dims();
+    let whole = rows.is_multiple_of(call.points()[0]) && channels == call.channels;
+    assert!(whole, "whole grids");
+    Tensor::from_dispatch(Dispatch::fused_resize(x.into_dispatch(), call))
+}
+
 /// What an operation needs besides tensors.
 #[derive(Clone, Debug)]
 pub struct MlpCall {
@@ -190,6 +199,8 @@ pub trait FusedOps: Backend {
         bias: FloatTensor<Self>,
         layer: FourierLayer,
     ) -> FloatTensor<Self>;
+
+    fn fused_resize(x: FloatTensor<Self>, call: Resize) -> FloatTensor<Self>;
 }
 
 pub(crate) type Raw = FloatTensor<Flex>;
@@ -217,7 +228,7 @@ impl FusedOps for Flex {
     fn fused_mlp(rows: Raw, weights: Raw, call: MlpCall) -> Raw {
         let (x, w) = (contiguous(&rows), contiguous(&weights));
         let (x, w) = (numbers(&x), numbers(&w));
-        let (out, _) = mlp_forward(Isa::current(), &call.shape, x, w, false);
+        let (out, _) = mlp_forward(Isa::current(), &call.shape, x, w, Keep::Nothing);
         raw(out, x.len() / call.shape.inputs())
     }
 
@@ -225,7 +236,7 @@ impl FusedOps for Flex {
         let (x, w) = (contiguous(&psi), contiguous(&weights));
         let (x, w) = (numbers(&x), numbers(&w));
         let (heads, offsets) = (&call.heads, &call.offsets);
-        let (out, _) = pool_forward(Isa::current(), heads, x, offsets, w, false);
+        let (out, _) = pool_forward(Isa::current(), heads, x, offsets, w, Keep::Nothing);
         raw(out, offsets.len() - 1)
     }
 
@@ -243,6 +254,14 @@ impl FusedOps for Flex {
         let (out, _) = fourier_forward(Isa::current(), &layer, numbers(&x), weights);
         let count = out.len() / layer.channels;
         raw(out, count)
+    }
+
+    fn fused_resize(x: Raw, call: Resize) -> Raw {
+        let x = contiguous(&x);
+        let channels = call.channels;
+        let out = resize(numbers(&x), &call);
+        let rows = out.len() / channels;
+        raw(out, rows)
     }
 }
 
@@ -284,6 +303,20 @@ impl Backward<Flex, 4> for FourierBackward {
     }
 }
 
+#[derive(Debug)]
+struct ResizeBackward;
+
+impl Backward<Flex, 1> for ResizeBackward {
+    type State = Resize;
+
+    fn backward(self, ops: Ops<Resize, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let d_out = grads.consume::<Flex>(&ops.node);
+        if let [Some(node)] = ops.parents {
+            grads.register::<Flex>(node.id, Flex::fused_resize(d_out, ops.state.back()));
+        }
+    }
+}
+
 /// What goes from the way forward to the way back, and the room that it takes; taken out once.
 type Handed<T> = Arc<Mutex<Option<(T, Option<Room>)>>>;
 
@@ -308,7 +341,7 @@ impl Backward<Flex, 2> for MlpBackward {
         let (kept, _room) = take(&kept).unwrap_or_else(|| {
             let (x, w) = (numbers(&x), numbers(&w));
             (
-                mlp_forward(Isa::current(), &call.shape, x, w, false).1,
+                mlp_forward(Isa::current(), &call.shape, x, w, Keep::Weights).1,
                 None,
             )
         });
@@ -342,7 +375,12 @@ impl Backward<Flex, 2> for PoolBackward {
         let (heads, offsets) = (&call.heads, &call.offsets);
         let (x, w) = (numbers(&x), numbers(&w));
         let isa = Isa::current();
-        let again = || (pool_forward(isa, heads, x, offsets, w, false).1, None);
+        let again = || {
+            (
+                pool_forward(isa, heads, x, offsets, w, Keep::Weights).1,
+                None,
+            )
+        };
         let (kept, _room) = take(&kept).unwrap_or_else(again);
         let (d_weights, d_psi) = pool_backward(isa, heads, x, offsets, kept, numbers(&d_out));
         let [psi, weights] = ops.parents;
@@ -403,7 +441,8 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
                 let (shape, isa) = (&call.shape, Isa::current());
                 let count = numbers(&x).len() / shape.inputs();
                 let room = Room::take(mlp_kept_floats(isa, shape, count));
-                let (out, kept) = mlp_forward(isa, shape, numbers(&x), numbers(&w), room.is_some());
+                let keep = Keep::for_back(room.is_some());
+                let (out, kept) = mlp_forward(isa, shape, numbers(&x), numbers(&w), keep);
                 prep.finish((call, x, w, hand(kept, room)), raw(out, count))
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::fused_mlp(x, w, call)),
@@ -421,8 +460,9 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(prep) => {
                 let (heads, offsets, isa) = (&call.heads, &call.offsets, Isa::current());
                 let room = Room::take(pool_kept_floats(isa, heads, offsets));
+                let keep = Keep::for_back(room.is_some());
                 let (psi, weights) = (numbers(&x), numbers(&w));
-                let (out, kept) = pool_forward(isa, heads, psi, offsets, weights, room.is_some());
+                let (out, kept) = pool_forward(isa, heads, psi, offsets, weights, keep);
                 let sets = offsets.len() - 1;
                 prep.finish((call, x, w, hand(kept, room)), raw(out, sets))
             }
@@ -476,6 +516,18 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
                 let handed = Arc::new(Mutex::new(kept));
                 prep.finish((layer, parts, out.clone(), handed), out)
             }
+            OpsKind::UnTracked(prep) => prep.finish(out),
+        }
+    }
+
+    fn fused_resize(x: FloatTensor<Self>, call: Resize) -> FloatTensor<Self> {
+        let out = Flex::fused_resize(x.primitive().clone(), call.clone());
+        match ResizeBackward
+            .prepare::<C>([x.node()])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish(call, out),
             OpsKind::UnTracked(prep) => prep.finish(out),
         }
     }

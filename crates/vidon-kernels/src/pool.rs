@@ -14,7 +14,9 @@ use crate::activation::Activation;
 use crate::arena::Buffer;
 use crate::chunks::{add_up, split, split_some};
 use crate::isa::{Isa, dispatch};
-use crate::mlp::{Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked};
+use crate::mlp::{
+    Keep, Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked,
+};
 use crate::rows::{load_tile, put_away, store_tile};
 use crate::sets::{Chunk, Cut};
 use crate::simd::Simd;
@@ -111,7 +113,7 @@ impl<'a> Branch<'a> {
     }
 
     /// The weights of all heads in panels: head by head, ω̃ then ν̃.
-    fn pack(&self, weights: &[f32]) -> Buffer {
+    fn pack(&self, weights: &[f32], keep: Keep) -> Buffer {
         let (weight, value) = (&self.weight, &self.value);
         let mut packed = Buffer::take(self.heads.count * (weight.packed + value.packed));
         packed
@@ -119,8 +121,8 @@ impl<'a> Branch<'a> {
             .zip(weights.par_chunks(weight.flat + value.flat))
             .for_each(|(to, from)| {
                 let (to_weight, to_value) = to.split_at_mut(weight.packed);
-                weight.pack_into(&from[..weight.flat], to_weight);
-                value.pack_into(&from[weight.flat..], to_value);
+                weight.pack_into(&from[..weight.flat], keep, to_weight);
+                value.pack_into(&from[weight.flat..], keep, to_value);
             });
         packed
     }
@@ -178,11 +180,12 @@ pub(crate) fn pool_forward(
     psi: &[f32],
     offsets: &[usize],
     weights: &[f32],
-    keep: bool,
+    keep: Keep,
 ) -> (Vec<f32>, Kept) {
     let branch = Branch::new(isa, heads, psi, offsets);
-    let packed = branch.pack(weights);
-    let mut acts = keep.then(|| Buffer::take(branch.all_acts()));
+    let packed = branch.pack(weights, keep);
+    let acts = keep == Keep::Activations;
+    let mut acts = acts.then(|| Buffer::take(branch.all_acts()));
     let mut shares = Buffer::take(heads.count * offsets[offsets.len() - 1]);
     logits(&branch, &packed, &mut shares, acts.as_deref_mut());
     let sets = offsets.windows(2).map(|w| (w[1] - w[0]) * heads.count);

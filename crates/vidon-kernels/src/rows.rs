@@ -5,7 +5,9 @@ use rayon::prelude::*;
 use crate::arena::Buffer;
 use crate::chunks::{add_up, chunks, even_tile, rows_of, split, split_some};
 use crate::isa::{Isa, dispatch};
-use crate::mlp::{Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked};
+use crate::mlp::{
+    Keep, Plan, SLACK, Seen, Shape, TILE, backward_tile, forward_tile, stride, worked,
+};
 use crate::simd::Simd;
 
 /// Floats of activations that stay in the caches until the way back.
@@ -63,22 +65,23 @@ pub(crate) fn mlp_kept_floats(isa: Isa, shape: &Shape, rows: usize) -> usize {
     rows.div_ceil(even_tile(rows)) * Plan::new(shape, isa).kept + SLACK
 }
 
-/// `[rows, in]` to `[rows, out]`. With `keep` the activations are kept for [`mlp_backward`].
+/// `[rows, in]` to `[rows, out]`.
 pub(crate) fn mlp_forward(
     isa: Isa,
     shape: &Shape,
     x: &[f32],
     weights: &[f32],
-    keep: bool,
+    keep: Keep,
 ) -> (Vec<f32>, MlpKept) {
     let (width, outputs) = (shape.inputs(), shape.outputs());
     let rows = x.len() / width;
     let plan = Plan::new(shape, isa);
-    let packed = plan.pack(weights);
+    let packed = plan.pack(weights, keep);
     let mut out = vec![0.0; rows * outputs];
     let size = even_tile(rows);
     let parts = chunks(rows, size);
-    let mut acts = keep.then(|| Buffer::take(mlp_kept_floats(isa, shape, rows)));
+    let mut acts =
+        (keep == Keep::Activations).then(|| Buffer::take(mlp_kept_floats(isa, shape, rows)));
     let far = rows.div_ceil(size) * plan.kept > NEAR;
     let count = |tiles: &std::ops::Range<usize>| {
         (tiles.end * size).min(rows) - (tiles.start * size).min(rows)

@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::contract::{contract_backward, contract_forward};
 use crate::fourier::{Weights, fourier_backward, fourier_forward};
+use crate::mlp::Keep;
 use crate::pool::{pool_backward, pool_forward};
 use crate::rows::{mlp_backward, mlp_forward};
 use crate::{Activation, FourierLayer, Heads, Isa, Shape, scalar};
@@ -74,14 +75,14 @@ fn perceptrons_are_those_of_the_formulas() {
                 dx.extend(scalar::mlp_gradients(&shape, row, &w64, g, &mut d_weights));
             }
             for isa in available() {
-                let (found, kept) = mlp_forward(isa, &shape, &x, &w, true);
+                let (found, kept) = mlp_forward(isa, &shape, &x, &w, Keep::Activations);
                 let name = format!("{isa:?} {hidden:?} {widths:?} × {rows}");
                 assert!(
                     apart(&found, &out) < 2e-6,
                     "{name}: {}",
                     apart(&found, &out)
                 );
-                for kept in [kept, mlp_forward(isa, &shape, &x, &w, false).1] {
+                for kept in [kept, mlp_forward(isa, &shape, &x, &w, Keep::Weights).1] {
                     let (dw, found) = mlp_backward(isa, &shape, &x, kept, &g, true);
                     assert!(
                         apart(&dw, &d_weights) < 5e-6,
@@ -95,7 +96,7 @@ fn perceptrons_are_those_of_the_formulas() {
                         apart(&found, &dx)
                     );
                 }
-                assert_eq!(mlp_forward(isa, &shape, &x, &w, false).0, found);
+                assert_eq!(mlp_forward(isa, &shape, &x, &w, Keep::Weights).0, found);
             }
         }
     }
@@ -112,7 +113,7 @@ fn what_is_not_a_number_stays_so() {
         };
         let weights = vec![0.1; shape.numbers()];
         for isa in available() {
-            let (found, _) = mlp_forward(isa, &shape, &[0.5, f32::NAN], &weights, false);
+            let (found, _) = mlp_forward(isa, &shape, &[0.5, f32::NAN], &weights, Keep::Weights);
             assert!(
                 found[0].is_finite() && found[1].is_nan(),
                 "{isa:?} {hidden:?}"
@@ -165,7 +166,8 @@ fn set_branches_are_those_of_the_formulas() {
             }
             for isa in available() {
                 for keep in [true, false] {
-                    let (found, kept) = pool_forward(isa, &heads, &psi, &offsets, &w, keep);
+                    let (found, kept) =
+                        pool_forward(isa, &heads, &psi, &offsets, &w, Keep::for_back(keep));
                     let name = format!("{isa:?} {activation:?} {inputs} {hidden:?} {sizes:?}");
                     assert!(
                         apart(&found, &out) < 5e-6,
@@ -269,10 +271,10 @@ fn any_number_of_threads_gives_the_same_bits() {
             .unwrap();
         pool.install(|| {
             let isa = Isa::best();
-            let (out, kept) = pool_forward(isa, &heads, &psi, &offsets, &w, true);
+            let (out, kept) = pool_forward(isa, &heads, &psi, &offsets, &w, Keep::Activations);
             let branch = pool_backward(isa, &heads, &psi, &offsets, kept, &g);
             let weights = &w[..shape.numbers()];
-            let (rows, kept) = mlp_forward(isa, &shape, &psi, weights, true);
+            let (rows, kept) = mlp_forward(isa, &shape, &psi, weights, Keep::Activations);
             let perceptron = mlp_backward(isa, &shape, &psi, kept, &rows, true);
             let (made, kept) = fourier_forward(isa, &layer, &x, spectral);
             let waves = fourier_backward(isa, &layer, &x, spectral, kept, &made, &made);

@@ -10,7 +10,7 @@
 use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
-use vidon_kernels::FourierLayer;
+use vidon_kernels::{FourierLayer, Resize};
 
 use crate::config::MOST_PARTS;
 use crate::cores::Core;
@@ -183,18 +183,30 @@ impl Fno {
     /// From what is seen at the points of every sample's grid, `[samples·n1·n2, inputs]`, to `[samples·n1·n2, outputs]`.
     pub fn on_grid(&self, params: &Params, seen: Tensor<2>, [n1, n2]: [usize; 2]) -> Tensor<2> {
         let samples = seen.dims()[0] / (n1 * n2);
-        let (width, modes) = (self.config.width, self.config.modes);
+        let width = self.config.width;
         let [m1, m2] = self.config.padded([n1, n2]);
-        let x = self
-            .lift
-            .forward(params, seen)
-            .reshape([samples, n1, n2, width]);
-        let mut x = grow(grow(x, 1, m1), 2, m2);
+        let x = self.lift.forward(params, seen);
         if vidon_kernels::fused(&x) {
-            let x = self.layers_fused(params, x);
-            return self.read_off(params, x, [n1, n2]);
+            let larger = Resize {
+                channels: width,
+                from: vec![n1, n2],
+                to: vec![m1, m2],
+            };
+            let x = resized(larger.clone(), x);
+            let x = self.layers_fused(params, x, [samples, m1, m2]);
+            return self.project.forward(params, resized(larger.back(), x));
         }
-        let waves = GridWaves::new(m1, m2, modes, &Place::of(&x));
+        let x = x.reshape([samples, n1, n2, width]);
+        let x = self.layers(params, grow(grow(x, 1, m1), 2, m2));
+        let x = x.narrow(1, 0, n1).narrow(2, 0, n2);
+        let x = x.reshape([samples * n1 * n2, width]);
+        self.project.forward(params, x)
+    }
+
+    /// All layers from ordinary operations.
+    fn layers(&self, params: &Params, mut x: Tensor<4>) -> Tensor<4> {
+        let [samples, m1, m2, width] = x.dims();
+        let waves = GridWaves::new(m1, m2, self.config.modes, &Place::of(&x));
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
             let convolved = waves.convolve(x.clone(), params.get::<6>(*spectral));
             let rows = x.reshape([samples * m1 * m2, width]);
@@ -206,7 +218,7 @@ impl Fno {
                 x = activation::gelu(x);
             }
         }
-        self.read_off(params, x, [n1, n2])
+        x
     }
 
     /// Depth counts the lift, the layers and the two that read off; width all their channels.
@@ -231,10 +243,15 @@ impl Fno {
     }
 
     /// All layers in fused operations, which want whole vectors of channels: those beyond `width` stay zero.
-    fn layers_fused(&self, params: &Params, x: Tensor<4>) -> Tensor<4> {
-        let [samples, m1, m2, width] = x.dims();
+    fn layers_fused(
+        &self,
+        params: &Params,
+        x: Tensor<2>,
+        [samples, m1, m2]: [usize; 3],
+    ) -> Tensor<2> {
+        let width = self.config.width;
         let channels = width.next_multiple_of(FourierLayer::CHANNELS);
-        let mut rows = grow(x, 3, channels).reshape([samples * m1 * m2, channels]);
+        let mut x = grow(x, 1, channels);
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
             let layer = FourierLayer {
                 samples,
@@ -246,26 +263,29 @@ impl Fno {
                     false => vidon_kernels::Activation::Identity,
                 },
             };
-            let spectral = grow(params.get::<6>(*spectral), 3, channels);
-            let spectral = grow(spectral, 4, channels);
-            let [weight, bias] = pointwise.flat(params);
-            let weight = grow(weight.reshape([width, width]), 0, channels);
-            let weight = grow(weight, 1, channels);
-            let bias = grow(bias, 0, channels);
-            rows = vidon_kernels::fourier_layer(layer, rows, flat(spectral), flat(weight), bias);
+            let [mut weight, mut bias] = pointwise.flat(params);
+            let mut waves = params.flat(*spectral);
+            if width < channels {
+                let spectral = grow(params.get::<6>(*spectral), 3, channels);
+                waves = flat(grow(spectral, 4, channels));
+                let square = grow(weight.reshape([width, width]), 0, channels);
+                weight = flat(grow(square, 1, channels));
+                bias = grow(bias, 0, channels);
+            }
+            x = vidon_kernels::fourier_layer(layer, x, waves, weight, bias);
         }
-        let x = rows.reshape([samples, m1, m2, channels]);
-        x.narrow(3, 0, width)
+        match width < channels {
+            true => x.narrow(1, 0, width),
+            false => x,
+        }
     }
+}
 
-    /// The two pointwise layers at the end, without the padding.
-    fn read_off(&self, params: &Params, x: Tensor<4>, [n1, n2]: [usize; 2]) -> Tensor<2> {
-        let [samples, _, _, width] = x.dims();
-        let x = x
-            .narrow(1, 0, n1)
-            .narrow(2, 0, n2)
-            .reshape([samples * n1 * n2, width]);
-        self.project.forward(params, x)
+/// The same values on a grid with other far ends.
+fn resized(call: Resize, x: Tensor<2>) -> Tensor<2> {
+    match call.from == call.to {
+        true => x,
+        false => vidon_kernels::resize_grid(call, x),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cores::Core;
 use crate::cores::fno::{Fno, FnoConfig};
 use crate::data::{Dims, ScaledSample};
 use crate::error::Result;
-use crate::network::{Entry, Extent, Init, Key, Params, Place, Plan, Tensor, product};
+use crate::network::{Entry, Extent, Init, Key, Params, Place, Plan, Tensor, linear};
 use crate::spaces::linalg::{Factor, Matrix};
 use crate::spaces::{Basis, Family, Frame};
 
@@ -72,9 +72,9 @@ pub(super) struct FnoBetweenBases {
     values: usize,
     outputs: usize,
     times: usize,
-    /// Φᵀ, `[functions, grid²]`.
+    /// Φ, `[grid², functions]`.
     evaluate: HostMatrix,
-    /// ((BᵀB)⁻¹Bᵀ)ᵀ, `[grid², functions]`.
+    /// (BᵀB)⁻¹Bᵀ, `[functions, grid²]`.
     read: HostMatrix,
     /// The coefficients of the function 1, `[times, functions]`.
     one: Vec<f32>,
@@ -118,9 +118,10 @@ impl FnoBetweenBases {
         let space = Basis::new(answer.frame().space(), answer.len() / times);
         let read = reading(&space, &unit);
         let mut one = vec![0.0; times * space.len()];
-        for row in read.numbers.chunks(space.len()) {
-            one.iter_mut().zip(row).for_each(|(s, v)| *s += v);
-        }
+        let rows = read.numbers.chunks(unit.len() / 2);
+        one.iter_mut()
+            .zip(rows)
+            .for_each(|(s, row)| *s = row.iter().sum());
         let inputs = values + if coords { 2 } else { 0 };
         Self {
             fno: Fno::new(plan, config, inputs, outputs * times),
@@ -162,13 +163,13 @@ impl Core for FnoBetweenBases {
     ) -> Result<Tensor<2>> {
         let [coefs] = <[_; 1]>::try_from(seen).expect("one projection");
         let ([samples, _], points) = (coefs.dims(), self.grid * self.grid);
-        let [functions, _] = self.evaluate.shape;
+        let [_, functions] = self.evaluate.shape;
         let moments = |key: Key, width: usize| {
             let both = params.get::<2>(key);
             [0, 1].map(|i| both.clone().narrow(0, i, 1).reshape([1, width]))
         };
         let evaluate = self.evaluate.like(&coefs);
-        let values = product(coefs.reshape([samples * self.values, functions]), evaluate)
+        let values = linear(coefs.reshape([samples * self.values, functions]), evaluate)
             .reshape([samples, self.values, points])
             .permute([0, 2, 1])
             .reshape([samples * points, self.values]);
@@ -187,8 +188,8 @@ impl Core for FnoBetweenBases {
             .permute([0, 2, 1])
             .reshape([samples * channels, points]);
         let read = self.read.like(&answer);
-        let [_, functions] = self.read.shape;
-        let answer = product(answer, read).reshape([samples, self.outputs, self.times, functions]);
+        let [functions, _] = self.read.shape;
+        let answer = linear(answer, read).reshape([samples, self.outputs, self.times, functions]);
         // The network's zero is the mean of the targets, its one their spread.
         let [mean, spread] =
             moments(self.output, self.outputs).map(|m| m.reshape([1, self.outputs, 1, 1]));
@@ -232,13 +233,9 @@ fn stretched(frame: &Frame, unit: &[f32]) -> Vec<f32> {
 
 fn evaluation(basis: &Basis, unit: &[f32]) -> HostMatrix {
     let (points, functions) = (unit.len() / 2, basis.len());
-    let values = basis.evaluate(&stretched(basis.frame(), unit), functions);
-    let numbers = (0..functions)
-        .flat_map(|k| values.iter().skip(k).step_by(functions).copied())
-        .collect();
     HostMatrix {
-        shape: [functions, points],
-        numbers,
+        shape: [points, functions],
+        numbers: basis.evaluate(&stretched(basis.frame(), unit), functions),
     }
 }
 
@@ -251,11 +248,9 @@ fn reading(basis: &Basis, unit: &[f32]) -> HostMatrix {
         Factor::with_ridge(&gram, RIDGE * points as f64).expect("a basis is finite in its box");
     let turned = Matrix::from_fn(n, points, |k, i| values[(i, k)]);
     let solved = factor.solve(&turned);
-    let numbers = (0..points * n).map(|at| solved[(at % n, at / n)] as f32);
-    let numbers = numbers.collect();
     HostMatrix {
-        shape: [points, n],
-        numbers,
+        shape: [n, points],
+        numbers: solved.numbers().iter().map(|v| *v as f32).collect(),
     }
 }
 
@@ -307,14 +302,11 @@ mod tests {
             let n = basis.len();
             let coefs: Vec<f32> = (0..n).map(|i| ((i * 5 + 2) % 9) as f32 - 4.0).collect();
             let points = unit.len() / 2;
-            let value = |i: usize| -> f32 {
-                (0..n)
-                    .map(|k| coefs[k] * there.numbers[k * points + i])
-                    .sum()
-            };
+            let value =
+                |i: usize| -> f32 { (0..n).map(|k| coefs[k] * there.numbers[i * n + k]).sum() };
             for k in 0..n {
                 let found: f32 = (0..points)
-                    .map(|i| back.numbers[i * n + k] * value(i))
+                    .map(|i| back.numbers[k * points + i] * value(i))
                     .sum();
                 assert!(
                     (found - coefs[k]).abs() < 1e-3,

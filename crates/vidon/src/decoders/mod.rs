@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::ScaledSample;
 use crate::error::Result;
-use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor, product};
+use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor, linear};
 use crate::spaces::{Basis, Family, Frame};
 
 /// Which decoder, with its sizes.
@@ -152,9 +152,10 @@ impl Contraction {
     /// Every β `[samples, p]` with every τ `[q, …]`: `[samples·q, d_u]`, sample by sample.
     pub fn shared(&self, beta: Tensor<2>, tau: Tensor<2>) -> Tensor<2> {
         let ([samples, p], [queries, _]) = (beta.dims(), tau.dims());
-        let tau = tau.reshape([queries * self.targets, p + 1]).transpose();
-        let offset = tau.clone().narrow(0, 0, 1);
-        let values = product(beta, tau.narrow(0, 1, p)) + offset;
+        let rows = queries * self.targets;
+        let one = Tensor::ones([samples, 1], (&beta.device(), beta.dtype()));
+        let beta = Tensor::cat(vec![one, beta], 1);
+        let values = linear(tau.reshape([rows, p + 1]), beta).transpose();
         values.reshape([samples * queries, self.targets])
     }
 

@@ -15,7 +15,7 @@ use crate::decoders::Functions;
 use crate::decoders::basis::values;
 use crate::encoders::at_once;
 use crate::error::{Error, Result};
-use crate::network::{Entry, Init, Key, Params, Plan, Tensor, product};
+use crate::network::{Entry, Init, Key, Params, Plan, Tensor, linear};
 use crate::rng::stream;
 use crate::spaces::linalg::{Matrix, symmetric_eigen};
 use crate::spaces::{Basis, Frame, LeastSquares, one_by_one, side_by_side};
@@ -82,8 +82,7 @@ impl Functions for Pod {
     }
 
     fn at(&self, params: &Params, queries: Tensor<2>) -> Tensor<2> {
-        let modes = params.get::<2>(self.modes).transpose();
-        product(values(&self.basis, queries), modes)
+        linear(values(&self.basis, queries), params.get(self.modes))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use vidon_kernels::Shape;
 
 use crate::network::params::{Init, Key, Params, Plan};
-use crate::network::{Extent, Tensor, activation, product};
+use crate::network::{Extent, Tensor, activation, affine};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,13 +68,12 @@ impl Linear {
 
     /// Weights, then biases.
     pub fn flat(&self, params: &Params) -> [Tensor<1>; 2] {
-        [self.weight, self.bias].map(|key| params.tensors[key.place()].clone())
+        [self.weight, self.bias].map(|key| params.flat(key))
     }
 
     /// `[rows, in]` to `[rows, out]`
     pub fn forward(&self, params: &Params, x: Tensor<2>) -> Tensor<2> {
-        let weight = params.get::<2>(self.weight).transpose();
-        product(x, weight) + params.get::<1>(self.bias).unsqueeze()
+        affine(x, params.get(self.weight), params.get(self.bias))
     }
 }
 

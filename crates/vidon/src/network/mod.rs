@@ -70,13 +70,19 @@ pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("the type that was asked for")
 }
 
-/// A matrix product. On the CPU a number of it depends on its row and its column alone, in every bit, so that an answer
-/// does not depend on what else is asked at the same time.
-pub(crate) fn product(a: Tensor<2>, b: Tensor<2>) -> Tensor<2> {
-    match vidon_kernels::fused(&a) {
-        true => vidon_kernels::product(a, b),
-        false => a.matmul(b),
+/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. On the CPU a number of it depends on its row of x and its row of W
+/// alone, in every bit, so that an answer does not depend on what else is asked at the same time.
+pub(crate) fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+    match vidon_kernels::fused(&x) {
+        true => vidon_kernels::affine(x, weight, bias),
+        false => x.matmul(weight.transpose()) + bias.unsqueeze(),
     }
+}
+
+/// The same without b.
+pub(crate) fn linear(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    let bias = Tensor::zeros([weight.dims()[0]], (&x.device(), x.dtype()));
+    affine(x, weight, bias)
 }
 
 /// Depth, width and size (number of weights and biases) of a network, as the paper's remark on size defines them.

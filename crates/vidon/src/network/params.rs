@@ -15,10 +15,6 @@ use crate::rng::Rng;
 pub(crate) struct Key(usize);
 
 impl Key {
-    pub fn place(self) -> usize {
-        self.0
-    }
-
     /// The numbers on the host.
     pub fn of(self, entries: &[Entry]) -> &[f32] {
         &entries[self.0].values
@@ -138,6 +134,10 @@ impl Params {
 
     pub fn place(&self) -> Place {
         Place::of(&self.tensors[0])
+    }
+
+    pub fn flat(&self, key: Key) -> Tensor<1> {
+        self.tensors[key.0].clone()
     }
 
     pub fn get<const D: usize>(&self, key: Key) -> Tensor<D> {
