@@ -8,7 +8,7 @@ const KEPT: i32 = 1 << 30;
 /// To be called before the first large block.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep_freed_blocks() {
-    // A limit that the allocator does not take changes nothing.
+    // SAFETY: numbers alone are given; a limit that the allocator does not take changes nothing.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT);
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
@@ -19,6 +19,7 @@ pub fn keep_freed_blocks() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn give_back() {
     vidon_kernels::release_memory();
+    // SAFETY: only what is not in use is given back.
     unsafe { libc::malloc_trim(0) };
 }
 

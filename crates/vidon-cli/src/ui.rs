@@ -1,13 +1,13 @@
 //! What the user sees while something runs: progress with an ETA, notes, errors, Ctrl-C.
 
-use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use vidon::data::Watch;
-use vidon::train::{Observer, Status};
+use vidon::Observer;
+use vidon::train::Record;
 
 use crate::failure::{Failure, Result};
 
@@ -34,7 +34,10 @@ impl Ui {
         let bar = ProgressBar::with_draw_target(Some(total as u64), self.target());
         let style = "{bar:40} {pos}/{len} samples, {per_sec:.1}, {elapsed} elapsed, ETA {eta}";
         bar.set_style(ProgressStyle::with_template(style).expect("a fixed template"));
-        Progress { bar }
+        Progress {
+            bar,
+            quiet: self.quiet,
+        }
     }
 
     /// Says that something goes on for a while, and listens for Ctrl-C.
@@ -45,7 +48,10 @@ impl Ui {
         bar.set_style(ProgressStyle::with_template(style).expect("a fixed template"));
         bar.set_message(words);
         bar.enable_steady_tick(Duration::from_millis(100));
-        Progress { bar }
+        Progress {
+            bar,
+            quiet: self.quiet,
+        }
     }
 
     /// The progress line of a training: a bar on a terminal, else a line at every validation.
@@ -55,7 +61,7 @@ impl Ui {
         bar.set_style(ProgressStyle::with_template("{bar:24} {msg}").expect("a fixed template"));
         TrainingProgress {
             lines: !self.quiet && bar.is_hidden(),
-            error: Cell::new(None),
+            error: Mutex::new(None),
             bar,
         }
     }
@@ -73,13 +79,14 @@ pub struct TrainingProgress {
     bar: ProgressBar,
     lines: bool,
     /// The last validation's.
-    error: Cell<Option<f64>>,
+    error: Mutex<Option<f64>>,
 }
 
 impl Observer for TrainingProgress {
-    fn status(&self, status: &Status) {
-        let record = &status.record;
-        self.error.set(record.val_error.or(self.error.get()));
+    fn status(&self, record: &Record, share: f64, eta: f64) {
+        let mut last = self.error.lock().expect("nothing panics under the lock");
+        *last = record.val_error.or(*last);
+        let last = *last;
         let error = |e: Option<f64>| e.map_or("–".into(), percent);
         let line = || {
             format!(
@@ -87,19 +94,19 @@ impl Observer for TrainingProgress {
                 grouped(record.step as usize),
                 record.epoch,
                 record.loss.map_or("–".into(), |l| format!("{l:.3e}")),
-                error(self.error.get()),
+                error(last),
                 error(record.best_error),
                 record
                     .samples_per_second
                     .map_or("–".into(), |s| format!("{s:.0}")),
-                clock(status.eta)
+                clock(eta)
             )
         };
         if record.val_error.is_some() && self.lines {
             say(&line());
         }
         if record.samples_per_second.is_some() || record.step == 0 {
-            self.bar.set_position((1000.0 * status.share) as u64);
+            self.bar.set_position((1000.0 * share) as u64);
             self.bar.set_message(line());
         }
     }
@@ -118,11 +125,18 @@ impl Drop for TrainingProgress {
 /// A progress bar that the library reports to.
 pub struct Progress {
     bar: ProgressBar,
+    quiet: bool,
 }
 
-impl Watch for Progress {
+impl Observer for Progress {
     fn advance(&self, samples: usize) {
         self.bar.inc(samples as u64);
+    }
+
+    fn note(&self, words: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| say(words));
+        }
     }
 
     fn stopped(&self) -> bool {
@@ -155,7 +169,7 @@ fn listen() {
 
 #[cfg(unix)]
 fn hang_up_is_ignored() -> bool {
-    // Safety: without a new action, the one in force is only read.
+    // SAFETY: without a new action, the one in force is only read.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0
@@ -165,7 +179,7 @@ fn hang_up_is_ignored() -> bool {
 
 #[cfg(unix)]
 fn ignore_hang_up() {
-    // Safety: no handler is installed.
+    // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
 

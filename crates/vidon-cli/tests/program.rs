@@ -378,8 +378,8 @@ fn a_model_is_described() {
         channels(&["x", "y"]),
         channels(&["u"]),
     );
-    let problem = vidon::problems::Darcy::new(Default::default());
-    let config = ModelConfig::of_paper(ModelName::Vidon, &problem).unwrap();
+    let problem = vidon::problems::named("darcy", &Default::default()).unwrap();
+    let config = ModelConfig::of_paper(ModelName::Vidon, &*problem).unwrap();
     let operator = Operator::untrained(&config, meta, &[], 0).unwrap();
     operator.save(&dir.join("w.safetensors")).unwrap();
     let words = succeed(dir, "inspect w.safetensors");

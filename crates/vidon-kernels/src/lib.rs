@@ -33,6 +33,7 @@ mod rows;
 pub mod scalar;
 mod sets;
 mod simd;
+mod timing;
 
 pub use activation::Activation;
 pub use arena::release_memory;
@@ -46,6 +47,7 @@ pub use ops::{
 pub use optimiser::{AdamStep, adam, blend, sum_of_squares};
 pub use peak::fma_peak;
 pub use pool::Heads;
+pub use timing::time_heads;
 
 #[cfg(test)]
 mod tests;

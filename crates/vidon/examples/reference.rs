@@ -6,22 +6,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rand::RngExt;
-use vidon::cores::{CoreConfig, FnoConfig, MlpConfig};
-use vidon::data::{Channel, DatasetWriter, Meta, Rows, Sample};
-use vidon::decoders::{BasisConfig, DecoderConfig, GridAnswerConfig, LearnedConfig};
-use vidon::domain::{BoxDomain, product};
+use rand::{RngExt, SeedableRng};
+use vidon::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
+use vidon::data::{Channel, Dataset, Meta, Rows, Sample};
+use vidon::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use vidon::encoders::{
-    EncoderConfig, Encoding, GridConfig, HeadsConfig, Positional, ProjectionConfig, VectorConfig,
+    EncoderConfig, Encoding, HeadsConfig, Positional, ProjectionConfig, VectorConfig,
 };
-use vidon::rng::{Rng, stream};
+use vidon::problems::Rng;
 use vidon::spaces::{Family, Frame};
-use vidon::{Activation, ModelConfig, Operator, Result};
+use vidon::{ModelConfig, Operator, Result};
 
 fn main() -> Result<()> {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     std::fs::create_dir_all(&folder).expect("a folder that can be made");
-    let mut rng = stream(0, "reference", 0);
+    let mut rng = Rng::seed_from_u64(0);
     let space_time = meta(&["x", "y", "t"]);
     let ragged: Vec<Sample> = [1, 40, 200]
         .iter()
@@ -32,8 +31,8 @@ fn main() -> Result<()> {
     fixed
         .iter_mut()
         .for_each(|s| s.sensor_coords = places.clone());
-    let grid = BoxDomain::cube(2, 0.0, 1.0).axes(&[33, 30]);
-    let points = Arc::new(Rows::from_f64(2, &product(&grid))?);
+    let point = |i: usize| [(i / 30) as f32 / 32.0, (i % 30) as f32 / 29.0];
+    let points = Arc::new(Rows::new(2, (0..33 * 30).flat_map(point).collect())?);
     let on_grid: Vec<Sample> = (0..2)
         .map(|_| Sample {
             sensor_coords: (*points).clone(),
@@ -118,12 +117,12 @@ fn main() -> Result<()> {
         decoder: DecoderConfig::Learned(LearnedConfig::default()),
     };
     let on_a_grid = ModelConfig {
-        encoders: vec![EncoderConfig::Grid(GridConfig {})],
+        encoders: vec![EncoderConfig::Grid {}],
         core: CoreConfig::Fno(FnoConfig {
             padding: 0.5,
             ..FnoConfig::default()
         }),
-        decoder: DecoderConfig::Grid(GridAnswerConfig {}),
+        decoder: DecoderConfig::Grid {},
     };
     let write = |name: &str, config: ModelConfig, meta: &Meta, samples: &[Sample]| {
         write(Path::new(&folder), name, config, meta, samples)
@@ -188,8 +187,8 @@ fn write(
         })
     });
     let answered: Result<Vec<Sample>> = answered.collect();
-    let mut writer = DatasetWriter::create(&folder.join(format!("{name}.parquet")), meta.clone())?;
-    writer.write(&answered?)?;
-    writer.finish()?;
+    let answered = Dataset::from_samples(meta.clone(), answered?)?;
+    let file = folder.join(format!("{name}.parquet"));
+    answered.write(&file, samples.len(), &())?;
     operator.save(&folder.join(format!("{name}.safetensors")))
 }

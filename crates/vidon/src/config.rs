@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cores::{CoreConfig, FnoConfig, MlpConfig};
 use crate::data::{Dims, Meta};
-use crate::decoders::{DecoderConfig, GridAnswerConfig, LearnedConfig};
-use crate::encoders::{EncoderConfig, GridConfig, HeadsConfig, VectorConfig};
+use crate::decoders::{DecoderConfig, LearnedConfig};
+use crate::encoders::{EncoderConfig, HeadsConfig, VectorConfig};
 use crate::error::{Error, Result};
 use crate::problems::Problem;
 use crate::sensors::Layout;
@@ -103,12 +103,12 @@ impl ModelConfig {
                 ));
             }
             ModelName::Fno => Self {
-                encoders: vec![EncoderConfig::Grid(GridConfig {})],
+                encoders: vec![EncoderConfig::Grid {}],
                 core: CoreConfig::Fno(FnoConfig {
                     padding: if stokes { 0.5 } else { 0.25 },
                     ..FnoConfig::default()
                 }),
-                decoder: DecoderConfig::Grid(GridAnswerConfig {}),
+                decoder: DecoderConfig::Grid {},
             },
         })
     }
@@ -116,7 +116,7 @@ impl ModelConfig {
     pub fn name(&self) -> ModelName {
         match self.encoders.first() {
             Some(EncoderConfig::Vector(_) | EncoderConfig::Krige(_)) => ModelName::DeepOnet,
-            Some(EncoderConfig::Grid(_)) => ModelName::Fno,
+            Some(EncoderConfig::Grid {}) => ModelName::Fno,
             _ => ModelName::Vidon,
         }
     }
@@ -141,7 +141,7 @@ impl ModelConfig {
         if (1..kinds.len()).any(|i| kinds[..i].contains(&kinds[i])) {
             return Some("it has two encoders of the same kind".into());
         }
-        let grid = matches!(self.decoder, DecoderConfig::Grid(_));
+        let grid = matches!(self.decoder, DecoderConfig::Grid {});
         if grid && !matches!(self.core, CoreConfig::Fno(_)) {
             return Some("a grid decoder takes what an FNO core gives".into());
         }

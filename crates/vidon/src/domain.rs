@@ -31,9 +31,10 @@ impl BoxDomain {
         Ok(Self { lo, hi })
     }
 
-    /// `[lo, hi]^d`.
-    pub fn cube(dim: usize, lo: f64, hi: f64) -> Self {
-        Self::new(vec![lo; dim], vec![hi; dim]).expect("a cube with lo < hi")
+    /// With a lower and an upper end per axis.
+    pub fn between(ends: &[[f64; 2]]) -> Result<Self> {
+        let side = |k: usize| ends.iter().map(|e| e[k]).collect();
+        Self::new(side(0), side(1))
     }
 
     pub fn dim(&self) -> usize {

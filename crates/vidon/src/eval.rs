@@ -2,36 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Rows, Sample, Watch};
+use crate::data::{Dataset, Rows};
 use crate::error::Result;
+use crate::observer::Observer;
 use crate::operator::Operator;
 
-/// The relative L² errors of the first `count` samples of a stream, a block at a time.
-pub fn errors(
-    operator: &Operator,
-    source: &Dataset,
-    count: usize,
-    watch: &dyn Watch,
-) -> Result<Vec<f64>> {
-    let both = ["the data of the model", "this"];
-    operator.meta().check_same_channels(&source.meta()?, both)?;
-    let mut errors = Vec::new();
-    source.blocks(count, watch, |block| {
-        errors.extend(block_errors(operator, block)?);
-        Ok(())
-    })?;
-    Ok(errors)
-}
-
-/// The relative L² error of each sample.
-pub fn block_errors(operator: &Operator, samples: &[Sample]) -> Result<Vec<f64>> {
-    let found = operator.predict_samples(&samples.iter().collect::<Vec<_>>())?;
-    let pairs = found.iter().zip(samples);
-    Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
+impl Operator {
+    /// The relative L² error of each of the first `count` samples, a block at a time.
+    pub fn errors(
+        &self,
+        data: &Dataset,
+        count: usize,
+        observer: &dyn Observer,
+    ) -> Result<Vec<f64>> {
+        let both = ["the data of the model", "this"];
+        self.meta().check_same_channels(&data.meta()?, both)?;
+        let mut errors = Vec::new();
+        data.blocks(count, observer, |block| {
+            let found = self.predict_samples(&block.iter().collect::<Vec<_>>())?;
+            let pairs = found.iter().zip(block);
+            errors.extend(pairs.map(|(f, s)| relative_l2(f, &s.targets)));
+            Ok(())
+        })?;
+        Ok(errors)
+    }
 }
 
 /// `‖a - b‖₂/‖b‖₂`; where b is zero, the norm of a.
-pub fn relative_l2(found: &Rows, truth: &Rows) -> f64 {
+pub(crate) fn relative_l2(found: &Rows, truth: &Rows) -> f64 {
     let square = |v: f64| v * v;
     let pairs = found.data().iter().zip(truth.data());
     let apart: f64 = pairs.map(|(a, b)| square(*a as f64 - *b as f64)).sum();

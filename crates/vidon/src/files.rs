@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result};
 
 /// Whether both are there and the same.
-pub fn same_file(a: &Path, b: &Path) -> bool {
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn ending<'a>(path: &Path, what: &str, endings: &[&'a str]) -> Result
 
 /// A file that is written beside its final place and moved there by [`finish`](Self::finish).
 /// Dropped before that, it leaves nothing behind.
-pub struct AtomicFile {
+pub(crate) struct AtomicFile {
     target: PathBuf,
     temporary: NamedTempFile,
 }

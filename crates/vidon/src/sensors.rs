@@ -14,8 +14,8 @@
 //! The pool is a finer grid that contains the regular one, or the whole box (continuous).
 //!
 //! ```
-//! use vidon::{domain::BoxDomain, sensors::{Layout, Pool, SensorSpec}};
-//! let spec = SensorSpec::new(BoxDomain::cube(2, 0.0, 1.0), vec![51, 51], Pool::Grid(vec![251, 251]))?;
+//! use vidon::sensors::{Layout, SensorSpec};
+//! let spec = SensorSpec::new(&[[0.0, 1.0]; 2], vec![51, 51], Some(vec![251, 251]))?;
 //! let xy = spec.place(Layout::Variable, 0, "train", 7);
 //! assert!(spec.count_range(Layout::Variable).contains(&(xy.len() / 2)));
 //! # Ok::<(), vidon::Error>(())
@@ -82,29 +82,24 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// The points random sensors are drawn from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pool {
-    /// A grid with this many nodes per axis, ends included.
-    Grid(Vec<usize>),
-    /// Every point of the box.
-    Continuous,
-}
-
-/// The domain, regular grid and pool that the layouts are made from.
 /// Most sensors of a sample, where the pool has no end.
 const MOST: usize = 10_000_000;
 
+/// The box, regular grid and pool that the layouts are made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorSpec {
     domain: BoxDomain,
     grid: Vec<usize>,
-    pool: Pool,
+    /// Nodes per axis, ends included; none: every point of the box.
+    pool: Option<Vec<usize>>,
 }
 
 impl SensorSpec {
-    /// Checks that grid and pool fit the domain and each other.
-    pub fn new(domain: BoxDomain, grid: Vec<usize>, pool: Pool) -> Result<Self> {
+    /// For a box with these ends per axis. Random sensors are drawn from the nodes of the finer grid `pool`, or, without
+    /// one, from all of the box. Grids have so many nodes per axis, ends included; an error where the pool does not
+    /// contain the regular grid.
+    pub fn new(ends: &[[f64; 2]], grid: Vec<usize>, pool: Option<Vec<usize>>) -> Result<Self> {
+        let domain = BoxDomain::between(ends)?;
         let dim = domain.dim();
         if grid.len() != dim || grid.iter().any(|&n| n < 2) {
             return Err(Error::setting(
@@ -112,7 +107,7 @@ impl SensorSpec {
                 format!("the sensor grid {grid:?} needs {dim} axes of at least 2 points"),
             ));
         }
-        if let Pool::Grid(fine) = &pool {
+        if let Some(fine) = &pool {
             let nested = fine.len() == dim
                 && grid
                     .iter()
@@ -140,7 +135,7 @@ impl SensorSpec {
         }
     }
 
-    pub fn domain(&self) -> &BoxDomain {
+    pub(crate) fn domain(&self) -> &BoxDomain {
         &self.domain
     }
 
@@ -183,10 +178,8 @@ impl SensorSpec {
     }
 
     fn pool_size(&self) -> Option<usize> {
-        match &self.pool {
-            Pool::Grid(fine) => Some(fine.iter().product()),
-            Pool::Continuous => None,
-        }
+        let pool = self.pool.as_ref();
+        pool.map(|fine| fine.iter().product())
     }
 
     fn regular(&self) -> Vec<f64> {
@@ -206,18 +199,18 @@ impl SensorSpec {
 
     fn drawn(&self, count: usize, rng: &mut Rng) -> Vec<f64> {
         match &self.pool {
-            Pool::Grid(fine) => {
+            Some(fine) => {
                 let size = fine.iter().product();
                 self.pool_coords(fine, index::sample(rng, size, count))
             }
-            Pool::Continuous => (0..count).flat_map(|_| self.anywhere(rng)).collect(),
+            None => (0..count).flat_map(|_| self.anywhere(rng)).collect(),
         }
     }
 
     fn perturbed(&self, count: usize, rng: &mut Rng) -> Vec<f64> {
         match &self.pool {
-            Pool::Grid(fine) => self.perturbed_on_grid(fine, count, rng),
-            Pool::Continuous => self.perturbed_anywhere(count, rng),
+            Some(fine) => self.perturbed_on_grid(fine, count, rng),
+            None => self.perturbed_anywhere(count, rng),
         }
     }
 
@@ -302,18 +295,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn darcy() -> SensorSpec {
-        let pool = Pool::Grid(vec![251, 251]);
-        SensorSpec::new(BoxDomain::cube(2, 0.0, 1.0), vec![51, 51], pool).unwrap()
+        let pool = Some(vec![251, 251]);
+        SensorSpec::new(&[[0.0, 1.0]; 2], vec![51, 51], pool).unwrap()
     }
 
-    fn spec(n: usize, pool: Pool) -> SensorSpec {
-        SensorSpec::new(BoxDomain::cube(2, 0.0, 1.0), vec![n, n], pool).unwrap()
+    fn spec(n: usize, pool: Option<Vec<usize>>) -> SensorSpec {
+        SensorSpec::new(&[[0.0, 1.0]; 2], vec![n, n], pool).unwrap()
     }
 
     #[test]
     fn counts_are_those_of_the_paper() {
-        let allen_cahn = spec(26, Pool::Grid(vec![76, 76]));
-        let navier_stokes = spec(33, Pool::Continuous);
+        let allen_cahn = spec(26, Some(vec![76, 76]));
+        let navier_stokes = spec(33, None);
         for (spec, n, missing, around) in [
             (darcy(), 2601, 2081..=2601, 2341..=2861),
             (allen_cahn, 676, 541..=676, 608..=744),
@@ -330,7 +323,7 @@ mod tests {
 
     #[test]
     fn numbers_reach_both_ends_of_their_range() {
-        let spec = spec(5, Pool::Grid(vec![21, 21]));
+        let spec = spec(5, Some(vec![21, 21]));
         for layout in [Layout::Missing, Layout::Perturbed, Layout::Variable] {
             let seen: HashSet<usize> = (0..400)
                 .map(|i| spec.place(layout, 1, "train", i).len() / 2)
@@ -352,7 +345,7 @@ mod tests {
     #[test]
     fn perturbed_points_stay_within_two_pool_cells_of_their_grid_points() {
         // Ten pool cells between grid points: none coincide, so only the refill may be far off.
-        let spec = spec(6, Pool::Grid(vec![51, 51]));
+        let spec = spec(6, Some(vec![51, 51]));
         for index in 0..50 {
             let points = spec.place(Layout::Perturbed, 0, "train", index);
             let near = |x: &f64| {
@@ -368,12 +361,12 @@ mod tests {
 
     #[test]
     fn pools_that_do_not_fit_are_refused() {
-        let cube = || BoxDomain::cube(2, 0.0, 1.0);
+        let cube = || &[[0.0, 1.0]; 2];
         for (grid, pool) in [
-            (vec![5], Pool::Continuous),
-            (vec![5, 1], Pool::Continuous),
-            (vec![5, 5], Pool::Grid(vec![10, 10])),
-            (vec![5, 5], Pool::Grid(vec![5, 5])),
+            (vec![5], None),
+            (vec![5, 1], None),
+            (vec![5, 5], Some(vec![10, 10])),
+            (vec![5, 5], Some(vec![5, 5])),
         ] {
             assert!(SensorSpec::new(cube(), grid, pool).is_err());
         }
@@ -386,9 +379,8 @@ mod tests {
             dim in 1usize..=3, n in 3usize..6, stride in 2usize..5, continuous: bool, seed: u64, index in 0usize..1000,
         ) {
             let pool_nodes = (n - 1) * stride + 1;
-            let pool = if continuous { Pool::Continuous } else { Pool::Grid(vec![pool_nodes; dim]) };
-            let domain = BoxDomain::cube(dim, -1.0, 2.5);
-            let spec = SensorSpec::new(domain, vec![n; dim], pool).unwrap();
+            let pool = if continuous { None } else { Some(vec![pool_nodes; dim]) };
+            let spec = SensorSpec::new(&vec![[-1.0, 2.5]; dim], vec![n; dim], pool).unwrap();
             for layout in Layout::ALL {
                 let points = spec.place(layout, seed, "train", index);
                 let m = points.len() / dim;

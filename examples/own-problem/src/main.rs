@@ -9,10 +9,8 @@ use std::f64::consts::PI;
 use std::process::ExitCode;
 
 use rand::RngExt;
-use vidon::domain::BoxDomain;
-use vidon::problems::{Drawn, Formula, FunctionPair, Problem, Spec, register};
-use vidon::rng::Rng;
-use vidon::sensors::{Pool, SensorSpec};
+use vidon::problems::{Field, Formula, Problem, Rng, Spec, register};
+use vidon::sensors::SensorSpec;
 
 const DIFFUSIVITY: f64 = 0.05;
 const TIME: f64 = 0.1;
@@ -32,9 +30,8 @@ impl Problem for Rod {
 
     /// 18 to 22 sensors anywhere on the rod, test answers at 101 points.
     fn spec(&self) -> Spec {
-        let rod = BoxDomain::cube(1, 0.0, 1.0);
         Spec {
-            sensors: SensorSpec::new(rod, vec![20], Pool::Continuous).expect("a grid"),
+            sensors: SensorSpec::new(&[[0.0, 1.0]], vec![20], None).expect("a grid"),
             test_grid: vec![101],
             train_times: None,
             test_times: None,
@@ -49,29 +46,22 @@ impl Problem for Rod {
     }
 
     /// The amplitude of every wave.
-    fn draw(&self, rng: &mut Rng) -> vidon::Result<Drawn> {
+    fn draw(&self, rng: &mut Rng) -> vidon::Result<Option<Vec<f32>>> {
         let amplitude = |k: usize| rng.random_range(-1.0..1.0) / k as f32;
-        Ok(Drawn {
-            values: (1..=WAVES).map(amplitude).collect(),
-            redrawn: 0,
-        })
+        Ok(Some((1..=WAVES).map(amplitude).collect()))
     }
 
     /// u(x, t) = Σ_k a_k exp(-κ(kπ)²t) sin(kπx)
-    fn functions(&self, stored: &[f32]) -> FunctionPair {
-        let at = |time: f64| {
+    fn functions(&self, stored: &[f32]) -> [Box<dyn Field>; 2] {
+        let at = |time: f64| -> Box<dyn Field> {
             let waves: Vec<(f64, f64)> = (stored.iter().zip(1..))
                 .map(|(a, k)| (*a as f64, k as f64 * PI))
                 .map(|(a, k)| (a * (-DIFFUSIVITY * k * k * time).exp(), k))
                 .collect();
-            Formula(1, move |x: &[f64]| {
-                waves.iter().map(|(a, k)| a * (k * x[0]).sin()).sum()
-            })
+            let u = move |x: &[f64]| waves.iter().map(|(a, k)| a * (k * x[0]).sin()).sum();
+            Box::new(Formula(1, u))
         };
-        FunctionPair {
-            input: Box::new(at(0.0)),
-            output: Box::new(at(TIME)),
-        }
+        [at(0.0), at(TIME)]
     }
 }
 

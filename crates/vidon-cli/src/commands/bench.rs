@@ -7,12 +7,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use vidon::data::{Channel, Dataset, Meta, ProblemSource, Rows, Sample};
 use vidon::encoders::HeadsConfig;
-use vidon::problems::{Parameters, Split, named};
-use vidon::rng::stream;
+use vidon::problems::{Split, named};
 use vidon::sensors::Layout;
-use vidon::train::{TrainRecipe, time_steps};
-use vidon::{ModelConfig, ModelName, Operator, time_set_branch};
-use vidon_kernels::{Isa, fma_peak};
+use vidon::train::{TrainRecipe, Training};
+use vidon::{ModelConfig, ModelName, Operator};
+use vidon_kernels::{Heads, Isa, fma_peak, time_heads};
 
 use crate::commands::cache::Cache;
 use crate::failure::{Failure, Result};
@@ -149,12 +148,12 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn all(&self) -> Result<Vec<Measured>> {
         let mut found = Vec::new();
-        let heads = HeadsConfig::default();
+        let heads = paper_heads();
         for (sets, rows) in [(BATCH, 1089), (BATCH, 2601), (1, 10_000), (1, 1_000_000)] {
             let name = format!("set branch, {sets} × {rows} sensors");
             let operations = (sets * rows) as f64 * branch_operations(&heads);
             found.extend(self.measure(name, sets * rows, Some(operations), || {
-                Ok(time_set_branch(&heads, sets, rows, self.rounds + 1)?)
+                Ok(time_heads(&heads, sets, rows, self.rounds + 1))
             })?);
         }
         use Layout::{Random, Regular};
@@ -169,7 +168,7 @@ impl Bench<'_> {
             (Fno, "navier-stokes", Regular, 20),
             (Fno, "darcy", Regular, 20),
         ] {
-            let problem = named(problem, &Parameters::new())?;
+            let problem = named(problem, &Default::default())?;
             let config = ModelConfig::of_paper(model, &*problem)?;
             let (train, name) = match problem.name() {
                 // Its trunk on all queries would be most of the step.
@@ -202,7 +201,12 @@ impl Bench<'_> {
             };
             let sensors = samples.iter().map(|s| s.sensor_coords.len()).sum();
             found.extend(self.measure(name, sensors, None, || {
-                Ok(time_steps(&operator, &samples, &train, self.rounds + 1)?)
+                Ok(Training::time_steps(
+                    &operator,
+                    &samples,
+                    &train,
+                    self.rounds + 1,
+                )?)
             })?);
         }
         for sensors in [1089, 10_000, 1_000_000] {
@@ -229,7 +233,12 @@ impl Bench<'_> {
                 ..TrainRecipe::default()
             };
             found.extend(self.measure(name, sensors, None, || {
-                Ok(time_steps(&operator, &samples, &train, self.rounds + 1)?)
+                Ok(Training::time_steps(
+                    &operator,
+                    &samples,
+                    &train,
+                    self.rounds + 1,
+                )?)
             })?);
         }
         Ok(found)
@@ -267,15 +276,20 @@ impl Bench<'_> {
     }
 }
 
-/// Operations of the heads for one sensor: forward, and twice that backward.
-fn branch_operations(config: &HeadsConfig) -> f64 {
-    let heads = vidon_kernels::Heads {
+/// The paper's heads.
+fn paper_heads() -> Heads {
+    let config = HeadsConfig::default();
+    Heads {
         count: config.count,
         inputs: config.d_enc,
-        hidden: config.hidden.clone(),
+        hidden: config.hidden,
         activation: vidon_kernels::Activation::Tanh,
-        scale: 1.0,
-    };
+        scale: 1.0 / (config.d_enc as f32).sqrt(),
+    }
+}
+
+/// Operations of the heads for one sensor: forward, and twice that backward.
+fn branch_operations(heads: &Heads) -> f64 {
     let both = heads.weight_shape().multiply_adds() + heads.value_shape().multiply_adds();
     (3 * 2 * heads.count * both) as f64
 }
@@ -301,11 +315,11 @@ fn plane_vidon() -> Result<Operator> {
 
 /// Random sensors, and the grid of 65 × 65 points as queries.
 fn random_sample(sensors: usize) -> Result<Sample> {
-    use rand::RngExt;
-    let mut rng = stream(0, "bench", sensors as u64);
+    use rand::{RngExt, SeedableRng};
+    let mut rng = rand::rngs::StdRng::seed_from_u64(sensors as u64);
     let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
-    let axis: Vec<f64> = (0..65).map(|i| i as f64 / 64.0).collect();
-    let queries = Rows::from_f64(2, &vidon::domain::product(&[axis.clone(), axis]))?;
+    let point = |i: usize| [i / 65, i % 65].map(|k| k as f32 / 64.0);
+    let queries = Rows::new(2, (0..65 * 65).flat_map(point).collect())?;
     Ok(Sample {
         name: None,
         sensor_coords: Rows::new(2, numbers(2 * sensors))?,

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe, Stop, Training};
-use vidon::{Error, ModelName, Operator, published};
+use vidon::{Error, ModelName, Operator};
 
 use crate::commands::cache::Cache;
 use crate::commands::eval::{PREDICTION, test_network, test_run};
+use crate::commands::reproduce::published::published;
 use crate::commands::train::{how_to_go_on, run_training};
 use crate::failure::{Failure, Result};
 use crate::ui::{Ui, percent, print};

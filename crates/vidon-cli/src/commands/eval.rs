@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 use vidon::Operator;
 use vidon::data::{Dataset, Meta, ProblemSource};
-use vidon::eval::{ErrorSummary, errors};
-use vidon::plot::{comparison_panels, draw, picture_ending};
+use vidon::eval::ErrorSummary;
+use vidon::plot::Picture;
 use vidon::problems::Split;
 use vidon::sensors::Layout;
 
@@ -75,7 +75,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     for picture in arguments.plot.iter().chain(&arguments.plot_heads) {
-        picture_ending(picture)?;
+        Picture::check_name(picture)?;
     }
     let operator = Operator::load(&arguments.model)?;
     let source = source(&arguments, &operator)?;
@@ -93,7 +93,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             there - 1
         )));
     }
-    let found = errors(&operator, &source, samples, &ui.progress(samples))?;
+    let found = operator.errors(&source, samples, &ui.progress(samples))?;
     let meta = source.meta()?;
     report(&arguments, &operator, &meta, &found)?;
     if drawn {
@@ -178,12 +178,11 @@ pub fn test_network(
     source.sensors_on_grid = operator.answers_at_sensors();
     source.cache = cache;
     let source = Dataset::from_source(source);
-    let found = errors(operator, &source, samples, &ui.progress(samples))?;
+    let found = operator.errors(&source, samples, &ui.progress(samples))?;
     let summary = ErrorSummary::new(&found);
     let sample = source.collect(1, &())?.remove(0);
     let found = operator.predict_samples(&[&sample])?.remove(0);
-    let panels = comparison_panels(&source.meta()?, &sample, &found);
-    draw(picture, &panels, 4)?;
+    Picture::comparison(&source.meta()?, &sample, &found).save(picture)?;
     Ok(summary)
 }
 
@@ -228,7 +227,7 @@ fn pictures(
     let sample = source.sample(n, &ui.progress(n + 1))?;
     if let Some(path) = &arguments.plot {
         let found = operator.predict_samples(&[&sample])?.remove(0);
-        draw(path, &comparison_panels(meta, &sample, &found), 4)?;
+        Picture::comparison(meta, &sample, &found).save(path)?;
         ui.note(format!("{}: sample {}", path.display(), arguments.sample));
     }
     if let Some(path) = &arguments.plot_heads {

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::Value;
-use vidon::data::Generator;
-use vidon::problems::{Parameters, Split, named};
+use vidon::data::{Dataset, ProblemSource};
+use vidon::problems::{Split, named};
 use vidon::sensors::Layout;
 
 use crate::choice::{Choice, a_problem, one_of};
@@ -110,7 +110,7 @@ fn parse_parameter(text: &str) -> std::result::Result<(String, Value), String> {
 }
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let parameters = Parameters::from_iter(arguments.parameter);
+    let parameters = arguments.parameter.into_iter().collect();
     let problem = named(arguments.problem, &parameters)?;
     let split = arguments.split;
     let samples = arguments.samples.unwrap_or(split.paper_size());
@@ -119,35 +119,27 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     }
     let cache = arguments.cache.folder()?;
     let sensor_seed = arguments.sensor_seed.unwrap_or(arguments.seed);
-    let generator = Generator::new(
-        &*problem,
-        arguments.layout,
-        split,
-        arguments.seed,
-        sensor_seed,
-        cache.as_deref(),
-    )?;
     if let Some(cache) = &cache {
         ui.note(format!("functions are kept in {}", cache.display()));
     }
+    let data = Dataset::from_source(ProblemSource {
+        problem,
+        layout: arguments.layout,
+        split,
+        seed: arguments.seed,
+        sensor_seed,
+        cache,
+        sensors_on_grid: false,
+        scattered: None,
+    });
     let start = Instant::now();
-    let done = generator.write(samples, &arguments.out, &ui.progress(samples))?;
+    data.write(&arguments.out, samples, &ui.progress(samples))?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut words = format!(
+    ui.note(format!(
         "{}: {} in {seconds:.1} s ({:.1} ms each)",
         arguments.out.display(),
-        count(done.samples, "sample"),
-        1e3 * seconds / done.samples as f64
-    );
-    if done.from_cache > 0 {
-        words += &format!(
-            ", {} from the cache",
-            count(done.from_cache, "function pair")
-        );
-    }
-    if done.redrawn > 0 {
-        words += &format!(", {} drawn again", count(done.redrawn, "function"));
-    }
-    ui.note(words);
+        count(samples, "sample"),
+        1e3 * seconds / samples as f64
+    ));
     Ok(())
 }

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::data::{ArrayNames, Columns, Details, Imported, Missing, import_npz, import_tables};
+use vidon::data::{ArrayNames, Columns, Details, Imported, Missing};
 
 use crate::choice::{Choice, one_of};
-use crate::commands::describe;
 use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count, print};
 
@@ -102,23 +101,13 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("npz"));
     let found = if is_npz {
-        import_npz(
-            &arguments.input,
-            &arguments.array_names()?,
-            &arguments.details(HashMap::new())?,
-            &arguments.out,
-        )?
+        let (names, details) = (arguments.array_names()?, arguments.details(HashMap::new())?);
+        names.import(&arguments.input, &details, &arguments.out)?
     } else {
         let columns = arguments.columns()?;
         let details = arguments.details(arguments.units(&columns)?)?;
         let targets = arguments.targets.as_deref();
-        import_tables(
-            &arguments.input,
-            targets,
-            &columns,
-            &details,
-            &arguments.out,
-        )?
+        columns.import(&arguments.input, targets, &details, &arguments.out)?
     };
     print(&report(&found, &arguments.out))?;
     found
@@ -147,7 +136,7 @@ fn parse_range(text: &str) -> std::result::Result<(String, [f64; 2]), String> {
 fn report(found: &Imported, out: &Path) -> String {
     let mut lines = vec![
         format!("{}: {}", out.display(), found.meta.name),
-        describe(&found.summary),
+        found.summary.to_string(),
     ];
     let left_out = [
         (

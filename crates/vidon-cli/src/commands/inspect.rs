@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use vidon::data::{Channel, DatasetReader, Sample, Summary};
-use vidon::{Extent, Operator};
+use vidon::Operator;
+use vidon::data::{Channel, Dataset, Meta, Sample};
 
-use crate::commands::describe;
 use crate::failure::Result;
 use crate::ui::{grouped, print};
 
@@ -35,28 +34,23 @@ pub fn run(arguments: Arguments) -> Result<()> {
     if extension.is_some_and(|e| e == "safetensors") || arguments.file.is_dir() {
         return inspect_model(&arguments);
     }
-    let dataset = DatasetReader::open(&arguments.file)?;
-    let mut summary = Summary::new(dataset.meta());
-    for sample in dataset.samples()? {
-        summary.add(&sample?);
-    }
+    let dataset = Dataset::open(&arguments.file)?;
+    let (meta, summary) = (dataset.meta()?, dataset.summary(&())?);
     if arguments.json {
-        return print(&format!("{:#}", as_json(&dataset, &summary)));
+        let mut json = summary.to_json();
+        json["meta"] = json!(meta);
+        return print(&format!("{json:#}"));
     }
-    let mut lines = vec![format!(
-        "{}: {}",
-        arguments.file.display(),
-        dataset.meta().name
-    )];
-    lines.push(describe(&summary));
+    let mut lines = vec![format!("{}: {}", arguments.file.display(), meta.name)];
+    lines.push(summary.to_string());
     lines.push("\ncolumns".into());
-    lines.extend(schema(&dataset).iter().map(|line| format!("  {line}")));
-    let bars = summary.sensors.histogram(BARS);
+    lines.extend(schema(&meta).iter().map(|line| format!("  {line}")));
+    let bars = summary.sensor_histogram(BARS);
     if bars.len() > 1 {
         lines.push("\nsensors per sample".into());
         lines.extend(histogram(&bars).iter().map(|line| format!("  {line}")));
     }
-    if let Value::Object(origin) = &dataset.meta().provenance {
+    if let Value::Object(origin) = &meta.provenance {
         lines.push("\nprovenance".into());
         for (key, value) in origin {
             let text = value
@@ -72,24 +66,15 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
     let operator = Operator::load(&arguments.file)?;
     let (parameters, extents) = (operator.parameters(), operator.branch_and_trunk());
     if arguments.json {
-        let extent = |e: &Extent| json!({ "depth": e.depth, "width": e.width, "size": e.size });
-        let tensors: Vec<Value> = operator
-            .entries()
-            .iter()
-            .map(|e| json!({ "name": e.name, "shape": e.shape }))
-            .collect();
-        return print(&format!(
-            "{:#}",
-            json!({
-                "model": operator.config(),
-                "parameters": parameters,
-                "branch": extents.as_ref().map(|e| extent(&e[0])),
-                "trunk": extents.as_ref().map(|e| extent(&e[1])),
-                "scaling": operator.scaling(),
-                "tensors": tensors,
-                "data": operator.meta(),
-            })
-        ));
+        let extent = |[depth, width, size]: [usize; 3]| json!({ "depth": depth, "width": width, "size": size });
+        let tensors = operator.tensors();
+        let tensors = tensors.map(|(name, shape)| json!({ "name": name, "shape": shape }));
+        let mut json = operator.description();
+        json["parameters"] = json!(parameters);
+        json["branch"] = json!(extents.map(|e| extent(e[0])));
+        json["trunk"] = json!(extents.map(|e| extent(e[1])));
+        json["tensors"] = tensors.collect();
+        return print(&format!("{json:#}"));
     }
     let mut lines = vec![
         format!(
@@ -109,24 +94,19 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
             "\n{:<10} {:>8} {:>8} {:>12}",
             "", "depth", "width", "size"
         ));
-        for (part, e) in ["branch", "trunk"].iter().zip(extents) {
-            lines.push(format!(
-                "{part:<10} {:>8} {:>8} {:>12}",
-                e.depth,
-                e.width,
-                grouped(e.size)
-            ));
+        for (part, [depth, width, size]) in ["branch", "trunk"].iter().zip(extents) {
+            let size = grouped(size);
+            lines.push(format!("{part:<10} {depth:>8} {width:>8} {size:>12}"));
         }
     }
     lines.push("\ntensors".into());
-    for entry in operator.entries() {
-        lines.push(format!("  {:<28} {:?}", entry.name, entry.shape));
+    for (name, shape) in operator.tensors() {
+        lines.push(format!("  {name:<28} {shape:?}"));
     }
     print(&lines.join("\n"))
 }
 
-fn schema(dataset: &DatasetReader) -> Vec<String> {
-    let meta = dataset.meta();
+fn schema(meta: &Meta) -> Vec<String> {
     let mut lines = Vec::new();
     for (part, channels) in Sample::PARTS.iter().zip(meta.channels()) {
         let kind = match (&meta.query_grid, *part) {
@@ -164,31 +144,4 @@ fn histogram(bars: &[(usize, usize, usize)]) -> Vec<String> {
         )
     };
     bars.iter().map(line).collect()
-}
-
-fn as_json(dataset: &DatasetReader, summary: &Summary) -> Value {
-    let counts = |c: &vidon::data::Counts| {
-        let [min, median, max] = c.min_median_max();
-        json!({ "min": min, "median": median, "max": max })
-    };
-    let ranges: serde_json::Map<String, Value> = Sample::PARTS
-        .iter()
-        .zip(&summary.ranges)
-        .map(|(part, ranges)| {
-            let all: Vec<Value> = ranges
-                .iter()
-                .map(|r| json!({ "name": r.name, "min": r.min, "mean": r.mean(), "max": r.max }))
-                .collect();
-            (part.to_string(), Value::Array(all))
-        })
-        .collect();
-    json!({
-        "samples": summary.samples,
-        "sensors": counts(&summary.sensors),
-        "queries": counts(&summary.queries),
-        "fixed_sensors": summary.fixed_sensors,
-        "duplicate_sensors": summary.duplicate_sensors,
-        "ranges": ranges,
-        "meta": dataset.meta(),
-    })
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::data::{DatasetReader, Sample};
-use vidon::plot::{Part, curve_panels, draw, sample_panels};
-use vidon::train::read_metrics;
+use vidon::data::{Dataset, Meta};
+use vidon::plot::Picture;
+use vidon::train::Record;
 
 use crate::choice::{Choice, one_of};
 use crate::failure::{Failure, Result};
@@ -34,41 +34,54 @@ pub struct Arguments {
     out: PathBuf,
 
     /// Show only one side of the sample
-    #[arg(long, value_parser = one_of(PARTS))]
-    only: Option<Part>,
+    #[arg(long, value_parser = one_of(SIDES))]
+    only: Option<Side>,
 
     /// Panels in a row
     #[arg(long, value_name = "N", default_value_t = 3)]
     columns: usize,
 }
 
-const PARTS: &[Choice<Part>] = &[
-    (Part::Sensors, "sensors", "What the sensors read"),
-    (Part::Targets, "targets", "What is to be predicted"),
+/// One side of a sample.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Sensors,
+    Targets,
+}
+
+const SIDES: &[Choice<Side>] = &[
+    (Side::Sensors, "sensors", "What the sensors read"),
+    (Side::Targets, "targets", "What is to be predicted"),
 ];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let part = arguments.only.unwrap_or_default();
-    let (mut panels, mut drawn) = (Vec::new(), Vec::new());
+    let (mut pictures, mut drawn) = (Vec::new(), Vec::new());
     for file in &arguments.files {
         if file.is_dir() {
-            panels.extend(curve_panels(&read_metrics(file)?));
+            pictures.push(Picture::learning(&Record::read_all(file)?));
             drawn.push(format!("learning curves of {}", file.display()));
             continue;
         }
-        let dataset = DatasetReader::open(file)?;
-        let sample = find(&dataset, file, arguments.sample.as_deref())?;
+        let dataset = Dataset::open(file)?;
+        let wanted = arguments.sample.as_deref();
+        let sample = match wanted {
+            None => dataset.sample(0, &()),
+            Some(name) => dataset.sample_called(name, &()),
+        };
+        let sample = sample.map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
+        let meta = dataset.meta()?;
         let caption = match arguments.files.len() {
             1 => String::new(),
-            _ => format!("{}: ", caption(&dataset, file)),
+            _ => format!("{}: ", caption(&meta, file)),
         };
-        let name = sample
-            .name
-            .as_deref()
-            .or(arguments.sample.as_deref())
-            .unwrap_or("0");
+        let name = sample.name.as_deref().or(wanted).unwrap_or("0");
         drawn.push(format!("sample {name} of {}", file.display()));
-        panels.extend(sample_panels(dataset.meta(), &sample, &caption, part));
+        if arguments.only != Some(Side::Targets) {
+            pictures.push(Picture::sensors(&meta, &sample, &caption));
+        }
+        if arguments.only != Some(Side::Sensors) {
+            pictures.push(Picture::targets(&meta, &sample, &caption));
+        }
     }
     let of_samples = arguments.sample.is_some() || arguments.only.is_some();
     if of_samples && arguments.files.iter().all(|f| f.is_dir()) {
@@ -76,43 +89,16 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             "--sample and --only are for datasets; of a run the learning curves are drawn".into(),
         ));
     }
-    draw(&arguments.out, &panels, arguments.columns)?;
+    let whole = pictures.into_iter().reduce(Picture::and);
+    let whole = whole.expect("clap asks for a file");
+    whole.columns(arguments.columns).save(&arguments.out)?;
     ui.note(format!("{}: {}", arguments.out.display(), drawn.join(", ")));
     Ok(())
 }
 
-/// The sample of that name or number. Numbers count rows unless names are numbers themselves.
-fn find(dataset: &DatasetReader, file: &Path, wanted: Option<&str>) -> Result<Sample> {
-    let Some(wanted) = wanted else {
-        return Ok(dataset.sample(0)?);
-    };
-    let mut names_are_numbers = false;
-    if dataset.meta().named_samples {
-        for sample in dataset.samples()? {
-            let sample = sample?;
-            let name = sample.name.as_deref().unwrap_or_default();
-            if name == wanted {
-                return Ok(sample);
-            }
-            names_are_numbers |= name.parse::<usize>().is_ok();
-        }
-    }
-    match wanted.parse() {
-        Ok(number) if !names_are_numbers => Ok(dataset.sample(number)?),
-        _ => Err(Failure::Words(format!(
-            "{}: there is no sample \"{wanted}\"",
-            file.display()
-        ))),
-    }
-}
-
 /// What tells a dataset from others: its layout, or the file's name.
-fn caption(dataset: &DatasetReader, file: &Path) -> String {
-    let layout = dataset
-        .meta()
-        .provenance
-        .get("layout")
-        .and_then(|l| l.as_str());
+fn caption(meta: &Meta, file: &Path) -> String {
+    let layout = meta.provenance.get("layout").and_then(|l| l.as_str());
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     layout.map_or(stem.into_owned(), str::to_string)
 }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use vidon::Operator;
-use vidon::data::{Channel, Meta, Rows, Sample, domain_of, read_rows, rows_ending, write_rows};
-use vidon::domain::product;
-use vidon::files::same_file;
-use vidon::plot::{draw, picture_ending, prediction_panels};
+use vidon::data::{Channel, Rows, Sample};
+use vidon::plot::Picture;
 
 use crate::commands::draw_heads;
 use crate::failure::{Failure, Result};
@@ -56,14 +54,15 @@ impl Arguments {
     /// What can be said before anything is worked out.
     fn check(&self) -> Result<()> {
         for picture in self.plot.iter().chain(&self.plot_heads) {
-            picture_ending(picture)?;
+            Picture::check_name(picture)?;
         }
         if let Some(out) = &self.out {
-            rows_ending(out)?;
+            Rows::check_name(out)?;
             let mut read = [Some(&self.sensors), self.queries.as_ref()]
                 .into_iter()
                 .flatten();
-            if read.any(|file| same_file(file, out)) {
+            let same = |file: &PathBuf| matches!((file.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
+            if read.any(same) {
                 return Err(Failure::Words(format!(
                     "{} is to be read and written at once; choose another --out",
                     out.display()
@@ -99,11 +98,11 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let names =
         |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
     let columns = [names(&meta.sensor_coords), names(&meta.sensor_values)];
-    let [coords, values] = read_rows(&arguments.sensors, &columns)?;
+    let [coords, values] = Rows::read(&arguments.sensors, &columns)?;
     let queries = match (&arguments.grid, &arguments.queries) {
-        (Some(grid), _) => on_grid(meta, &grid.0)?,
+        (Some(grid), _) => meta.query_points(&grid.0)?,
         (None, Some(path)) => {
-            let [queries] = read_rows(path, &[names(&meta.query_coords)])?;
+            let [queries] = Rows::read(path, &[names(&meta.query_coords)])?;
             queries
         }
         (None, None) => unreachable!("clap asks for one of them"),
@@ -126,7 +125,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     if let Some(path) = &arguments.out {
         let names = [names(&meta.query_coords), names(&meta.targets)].concat();
         let shape = arguments.grid.as_ref().map(|g| &g.0[..]);
-        write_rows(path, &names, &sample.query_coords, &found, shape)?;
+        found.write(path, &names, &sample.query_coords, shape)?;
         ui.note(format!(
             "{}: {} from {}",
             path.display(),
@@ -135,24 +134,8 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         ));
     }
     if let Some(path) = &arguments.plot {
-        draw(path, &prediction_panels(meta, &sample, &found), 2)?;
+        Picture::prediction(meta, &sample, &found).save(path)?;
         ui.note(format!("{}: sensors and prediction", path.display()));
     }
     Ok(())
-}
-
-/// A grid over the domain of the training data.
-fn on_grid(meta: &Meta, sizes: &[usize]) -> Result<Rows> {
-    let axes = &meta.query_coords;
-    if sizes.len() != axes.len() {
-        let names: Vec<&str> = axes.iter().map(|c| c.name.as_str()).collect();
-        return Err(Failure::Words(format!(
-            "--grid has {} axes, but the function has the {} coordinates {}",
-            sizes.len(),
-            axes.len(),
-            names.join(", ")
-        )));
-    }
-    let axes_of = domain_of(axes)?.axes(sizes);
-    Ok(Rows::from_f64(axes.len(), &product(&axes_of))?)
 }

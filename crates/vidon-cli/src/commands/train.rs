@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::Error;
-use vidon::plot::{curve_panels, draw};
-use vidon::train::{Budget, Floors, Outcome, Recipe, Stop, Training, read_metrics};
+use vidon::plot::Picture;
+use vidon::train::{Budget, Outcome, Recipe, Record, Stop, Training};
 
 use crate::commands::cache::Cache;
 use crate::failure::{Failure, Result};
@@ -163,15 +163,12 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         "{} instructions{memory}",
         vidon_kernels::Isa::current().name()
     ));
-    let Floors { sensors, targets } = training.floors();
-    let sensors = sensors.map(|e| {
-        let error = percent(e);
+    let [sensors, targets] = training.floors().map(|floor| floor.map(percent));
+    let sensors = sensors.map(|error| {
         format!("sensors that the projection does not see are missed by {error} of their spread")
     });
-    let targets = targets.map(|e| {
-        let error = percent(e);
-        format!("the decoder's functions come within {error} of the targets")
-    });
+    let targets =
+        targets.map(|error| format!("the decoder's functions come within {error} of the targets"));
     let floors: Vec<String> = sensors.into_iter().chain(targets).collect();
     if !floors.is_empty() {
         ui.note(floors.join("; "));
@@ -184,9 +181,9 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         let progress = ui.training();
         training.run(&progress)?
     };
-    let records = read_metrics(folder)?;
+    let records = Record::read_all(folder)?;
     if records.len() > 1 {
-        draw(&folder.join("learning.png"), &curve_panels(&records), 2)?;
+        Picture::learning(&records).save(&folder.join("learning.png"))?;
     }
     let best = outcome.best.map_or(String::new(), |b| {
         format!(

@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::cores::Core;
 use crate::data::ScaledSample;
 use crate::decoders::target_fits;
-use crate::encoders::{MEASURED, all_along, mean_and_spread};
 use crate::error::Result;
 use crate::network::{Activation, Entry, Extent, Init, Key, Mlp, Params, Plan, Tensor};
-use crate::spaces::Basis;
+use crate::spaces::{Basis, MEASURED, all_along, mean_and_spread};
 
 /// The default is the paper's VIDON for Darcy flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,8 @@ mod mlp;
 pub use fno::FnoConfig;
 pub use mlp::MlpConfig;
 
+pub use crate::network::Activation;
+
 use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
@@ -39,14 +41,14 @@ impl CoreConfig {
         decoder: &DecoderConfig,
         dims: Dims,
     ) -> Option<String> {
-        let gridded = |e: &EncoderConfig| matches!(e, EncoderConfig::Grid(_));
+        let gridded = |e: &EncoderConfig| matches!(e, EncoderConfig::Grid {});
         match self {
             CoreConfig::Mlp(_) if encoders.iter().any(gridded) => {
                 Some("a perceptron cannot take readings on a grid; an FNO core does".into())
             }
             CoreConfig::Mlp(config) => config.fault(),
             CoreConfig::Fno(config) => config.fault().or_else(|| match (encoders, decoder) {
-                ([EncoderConfig::Grid(_)], DecoderConfig::Grid(_)) => fno::fault(config, dims),
+                ([EncoderConfig::Grid {}], DecoderConfig::Grid {}) => fno::fault(config, dims),
                 ([EncoderConfig::Projection(seen)], DecoderConfig::Basis(answer)) => {
                     let answer = (&answer.frame, answer.functions);
                     fno_between_bases::fault(config, seen.functions, answer, dims)

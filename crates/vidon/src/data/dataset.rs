@@ -264,11 +264,6 @@ impl DatasetReader {
         self.starts[self.starts.len() - 1]
     }
 
-    /// Never: a dataset has at least one sample.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// All samples in order. After an error the stream ends.
     pub fn samples(&self) -> Result<Samples<'_>> {
         self.stream(0, self.len())

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::data::Watch;
-use crate::data::dataset::DatasetWriter;
 use crate::data::meta::{Channel, Meta};
 use crate::data::sample::{Rows, Sample};
 use crate::domain::product;
 use crate::error::{Error, Result};
+use crate::observer::Observer;
 use crate::problems::{FunctionSource, Problem, Spec, Split};
 use crate::sensors::Layout;
 
@@ -33,16 +32,6 @@ pub struct Generator<'a> {
     grid: Option<(Vec<Vec<f64>>, Arc<Rows>)>,
     sensors_on_grid: bool,
     scattered: Option<usize>,
-}
-
-/// What a run of the generator did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Generated {
-    pub samples: usize,
-    /// Function pairs that came from the cache.
-    pub from_cache: usize,
-    /// Draws that failed the problem's check and were drawn again.
-    pub redrawn: usize,
 }
 
 impl<'a> Generator<'a> {
@@ -147,22 +136,21 @@ impl<'a> Generator<'a> {
     pub fn blocks(
         &self,
         count: usize,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         mut hand_on: impl FnMut(&[Sample]) -> Result<()> + Send,
-    ) -> Result<Generated> {
-        let mut done = Generated::default();
+    ) -> Result<()> {
+        let mut redrawn = 0;
         let mut ready: Vec<Sample> = Vec::new();
         let chunk_len = self.functions.chunk_len();
         for chunk in 0..count.div_ceil(chunk_len) {
             let first = chunk * chunk_len;
             let pairs = self
                 .functions
-                .chunk(chunk, chunk_len.min(count - first), &|| watch.stopped())?;
-            done.from_cache += pairs.from_cache;
-            done.redrawn += pairs.redrawn;
+                .chunk(chunk, chunk_len.min(count - first), &|| observer.stopped())?;
+            redrawn += pairs.redrawn;
             let pairs: Vec<&[f32]> = pairs.iter().collect();
             for (block, stored) in pairs.chunks(BLOCK).enumerate() {
-                if watch.stopped() {
+                if observer.stopped() {
                     return Err(Error::Interrupted);
                 }
                 let start = first + block * BLOCK;
@@ -176,24 +164,20 @@ impl<'a> Generator<'a> {
                 let (made, handed) = rayon::join(make, || hand_on(&ready));
                 handed?;
                 ready = made?;
-                done.samples += ready.len();
-                watch.advance(ready.len());
+                observer.advance(ready.len());
             }
         }
         hand_on(&ready)?;
-        Ok(done)
-    }
-
-    /// Writes samples 0 to `count` as a dataset.
-    pub fn write(&self, count: usize, path: &Path, watch: &dyn Watch) -> Result<Generated> {
-        let mut writer = DatasetWriter::create(path, self.meta())?;
-        let done = self.blocks(count, watch, |samples| writer.write(samples))?;
-        writer.finish()?;
-        Ok(done)
+        if redrawn > 0 {
+            observer.note(&format!(
+                "{redrawn} draws were not physical and were drawn again"
+            ));
+        }
+        Ok(())
     }
 
     fn sample(&self, index: usize, stored: &[f32]) -> Result<Sample> {
-        let pair = self.problem.functions(stored);
+        let [input, output] = self.problem.functions(stored);
         let places = match &self.grid {
             Some((axes, _)) if self.sensors_on_grid => product(axes),
             _ => {
@@ -205,9 +189,9 @@ impl<'a> Generator<'a> {
                 }
             }
         };
-        let dim = pair.input.dim();
+        let dim = input.dim();
         let (query_coords, targets) = match &self.grid {
-            Some((axes, queries)) => (queries.clone(), pair.output.on_axes(axes)?),
+            Some((axes, queries)) => (queries.clone(), output.on_axes(axes)?),
             None => {
                 let queries = match &self.spec.train_times {
                     Some(times) => places
@@ -217,13 +201,13 @@ impl<'a> Generator<'a> {
                         .collect(),
                     None => places.clone(),
                 };
-                let targets = pair.output.at(&queries)?;
-                (Arc::new(Rows::of_f64(pair.output.dim(), &queries)), targets)
+                let targets = output.at(&queries)?;
+                (Arc::new(Rows::of_f64(output.dim(), &queries)), targets)
             }
         };
         Ok(Sample {
             name: None,
-            sensor_values: Rows::of(1, pair.input.at(&places)?),
+            sensor_values: Rows::of(1, input.at(&places)?),
             sensor_coords: Rows::of_f64(dim, &places),
             query_coords,
             targets: Rows::of(1, targets),

@@ -42,7 +42,7 @@ impl Channel {
 }
 
 /// The box of some coordinates.
-pub fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
+pub(crate) fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
     if let Some(open) = coords.iter().find(|c| c.range.is_none()) {
         return Err(Error::Unsuitable(format!(
             "the coordinate {} never varies in the data, so its range is not known",
@@ -150,6 +150,22 @@ impl Meta {
                 both[0], both[1]
             ))),
         }
+    }
+
+    /// The points of a grid with so many per axis over the box of the queries, ends included, last axis fastest.
+    pub fn query_points(&self, grid: &[usize]) -> Result<Rows> {
+        let axes = &self.query_coords;
+        if grid.len() != axes.len() || grid.iter().any(|n| *n < 2) {
+            let names: Vec<&str> = axes.iter().map(|c| c.name.as_str()).collect();
+            let what = format!(
+                "at least 2 points along each of the {} coordinates {}",
+                axes.len(),
+                names.join(", ")
+            );
+            return Err(Error::setting("grid", what).with_value(format!("{grid:?}")));
+        }
+        let axes = domain_of(axes)?.axes(grid);
+        Ok(Rows::of_f64(axes.len(), &product(&axes)))
     }
 
     /// The queries that all samples share, if they do.

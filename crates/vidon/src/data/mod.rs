@@ -11,32 +11,18 @@ mod import;
 mod meta;
 mod numbers;
 mod sample;
-mod scaling;
+pub(crate) mod scaling;
 mod source;
 mod summary;
 
-pub use dataset::{DatasetReader, DatasetWriter, Samples};
-pub use generate::{Generated, Generator};
-pub use import::{ArrayNames, Columns, Details, Imported, Missing, import_npz, import_tables};
+#[cfg(test)]
+pub(crate) use dataset::{DatasetReader, DatasetWriter};
+pub use import::{ArrayNames, Columns, Details, Imported, Missing};
 pub(crate) use meta::Dims;
-pub use meta::{Channel, Meta, domain_of};
-pub use numbers::{read_rows, rows_ending, write_rows};
-pub use sample::{Rows, Sample, Sensors};
-pub(crate) use scaling::ScaledSample;
-pub use scaling::{MinMax, Scaling};
-pub use source::{Dataset, HandOn, ProblemSource, SampleSource};
-pub use summary::{Counts, Range, Summary};
-
-/// Told of progress in long work, and asked whether to go on.
-pub trait Watch: Sync {
-    /// `samples` more are done.
-    fn advance(&self, _samples: usize) {}
-
-    /// Whether the user wants to stop.
-    fn stopped(&self) -> bool {
-        false
-    }
-}
-
-/// Nobody watches.
-impl Watch for () {}
+pub(crate) use meta::domain_of;
+pub use meta::{Channel, Meta};
+pub(crate) use sample::Sensors;
+pub use sample::{Rows, Sample};
+pub(crate) use scaling::{ScaledSample, Scaling};
+pub use source::{Dataset, ProblemSource, SampleSource};
+pub use summary::Summary;

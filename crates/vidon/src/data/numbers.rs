@@ -11,45 +11,49 @@ use crate::data::sample::Rows;
 use crate::error::{Error, Result};
 use crate::files::{AtomicFile, ending, write_file};
 
-/// The named columns of a CSV or Parquet table, group by group.
-pub fn read_rows<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Result<[Rows; N]> {
-    let names: Vec<&str> = groups.iter().flatten().map(String::as_str).collect();
-    let table = read_table(path, None, &names)?;
-    for (name, column) in names.iter().zip(&table.numbers) {
-        if let Some(i) = column.iter().position(|v| !v.is_finite()) {
-            let error = Error::data(path, "is missing");
-            return Err(error.at(table.place(i)).in_column(name));
+impl Rows {
+    /// The named columns of a CSV or Parquet table, group by group.
+    pub fn read<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Result<[Rows; N]> {
+        let names: Vec<&str> = groups.iter().flatten().map(String::as_str).collect();
+        let table = read_table(path, None, &names)?;
+        for (name, column) in names.iter().zip(&table.numbers) {
+            if let Some(i) = column.iter().position(|v| !v.is_finite()) {
+                let error = Error::data(path, "is missing");
+                return Err(error.at(table.place(i)).in_column(name));
+            }
+        }
+        let mut first = 0;
+        Ok(groups.each_ref().map(|group| {
+            let columns = &table.numbers[first..first + group.len()];
+            first += group.len();
+            let row = |i: usize| columns.iter().map(move |c| c[i] as f32);
+            Rows::of(group.len(), (0..table.len()).flat_map(row).collect())
+        }))
+    }
+
+    /// Writes values with their places as `.csv` or `.parquet` (one column each, `names` in order, those of the places
+    /// first), or the values alone as `.npy`, in the `shape` of a grid where there is one.
+    pub fn write(
+        &self,
+        path: &Path,
+        names: &[String],
+        places: &Rows,
+        shape: Option<&[usize]>,
+    ) -> Result<()> {
+        match ending(path, "values", &ENDINGS)? {
+            "csv" => write_csv(path, names, places, self),
+            "parquet" => write_parquet(path, names, places, self),
+            _ => write_npy(path, self, shape),
         }
     }
-    let mut first = 0;
-    Ok(groups.each_ref().map(|group| {
-        let columns = &table.numbers[first..first + group.len()];
-        first += group.len();
-        let row = |i: usize| columns.iter().map(move |c| c[i] as f32);
-        Rows::of(group.len(), (0..table.len()).flat_map(row).collect())
-    }))
-}
 
-/// Places and values as `.csv` or `.parquet` (one column each, `names` in order), or the values alone as `.npy`, in
-/// the `shape` of a grid where there is one.
-pub fn write_rows(
-    path: &Path,
-    names: &[String],
-    places: &Rows,
-    values: &Rows,
-    shape: Option<&[usize]>,
-) -> Result<()> {
-    match rows_ending(path)? {
-        "csv" => write_csv(path, names, places, values),
-        "parquet" => write_parquet(path, names, places, values),
-        _ => write_npy(path, values, shape),
+    /// An error where [`write`](Self::write) has no format for a file of this name.
+    pub fn check_name(path: &Path) -> Result<()> {
+        ending(path, "values", &ENDINGS).map(|_| ())
     }
 }
 
-/// The ending of a file that [`write_rows`] can write, or an error.
-pub fn rows_ending(path: &Path) -> Result<&'static str> {
-    ending(path, "values", &["csv", "npy", "parquet"])
-}
+const ENDINGS: [&str; 3] = ["csv", "npy", "parquet"];
 
 fn write_csv(path: &Path, names: &[String], places: &Rows, values: &Rows) -> Result<()> {
     write_file(path, |out| {
@@ -118,18 +122,18 @@ mod tests {
         let names: Vec<String> = ["x", "y", "u"].map(String::from).to_vec();
         for ending in ["csv", "parquet"] {
             let path = folder.path().join(format!("t.{ending}"));
-            write_rows(&path, &names, &places, &values, None).unwrap();
+            values.write(&path, &names, &places, None).unwrap();
             let groups = [vec!["u".to_string()], vec!["x".into(), "y".into()]];
-            let [u, xy] = read_rows(&path, &groups).unwrap();
+            let [u, xy] = Rows::read(&path, &groups).unwrap();
             assert_eq!((xy, u), (places.clone(), values.clone()));
         }
         let gap = folder.path().join("gap.csv");
         std::fs::write(&gap, "x,u\n1,2\n,3\n").unwrap();
-        let error = read_rows(&gap, &[vec!["x".to_string()]])
+        let error = Rows::read(&gap, &[vec!["x".to_string()]])
             .unwrap_err()
             .to_string();
         assert!(error.contains("line 3, column x: is missing"), "{error}");
-        let error = write_rows(&folder.path().join("t.txt"), &names, &places, &values, None);
+        let error = values.write(&folder.path().join("t.txt"), &names, &places, None);
         assert!(
             error
                 .unwrap_err()

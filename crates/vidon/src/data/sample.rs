@@ -106,10 +106,6 @@ impl Sensors {
         self.coords.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.coords.is_empty()
-    }
-
     /// The sensors with these indices, in this order.
     pub fn select(&self, indices: &[usize]) -> Self {
         Self {

@@ -82,14 +82,6 @@ impl MinMax {
         }
     }
 
-    pub fn lo(&self) -> &[f32] {
-        &self.lo
-    }
-
-    pub fn hi(&self) -> &[f32] {
-        &self.hi
-    }
-
     /// To [0, 1] where the rows lie within the extremes.
     pub fn apply(&self, rows: &mut Rows) {
         let log = self.log;
@@ -219,7 +211,7 @@ mod tests {
         let samples = [small(3, 4), small(6, 2)];
         let scaling = Scaling::fit(&samples, false, false).unwrap();
         assert_eq!(
-            (scaling.sensor_values.lo(), scaling.sensor_values.hi()),
+            (&scaling.sensor_values.lo[..], &scaling.sensor_values.hi[..]),
             (&[-5.0][..], &[0.0][..])
         );
         let mut targets = samples[0].targets.clone();

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::data::Watch;
-use crate::data::dataset::DatasetReader;
+use crate::data::dataset::{DatasetReader, DatasetWriter};
 use crate::data::generate::Generator;
 use crate::data::meta::Meta;
 use crate::data::sample::Sample;
+use crate::data::summary::Summary;
 use crate::error::{Error, Result};
+use crate::observer::Observer;
 use crate::problems::{Parameters, Problem, Split, named};
 use crate::sensors::Layout;
 
@@ -29,12 +30,12 @@ pub trait SampleSource: Send + Sync {
     }
 
     /// Hands on the first `count` samples in blocks, in order.
-    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()>;
+    fn blocks(&self, count: usize, observer: &dyn Observer, hand_on: &mut HandOn) -> Result<()>;
 
     /// Sample `n`, counted from 0.
-    fn sample(&self, n: usize, watch: &dyn Watch) -> Result<Sample> {
+    fn sample(&self, n: usize, observer: &dyn Observer) -> Result<Sample> {
         let (mut found, mut at) = (None, 0);
-        self.blocks(n + 1, watch, &mut |block| {
+        self.blocks(n + 1, observer, &mut |block| {
             if (at..at + block.len()).contains(&n) {
                 found = Some(block[n - at].clone());
             }
@@ -49,7 +50,7 @@ pub trait SampleSource: Send + Sync {
 }
 
 /// Takes a block of samples.
-pub type HandOn<'a> = dyn FnMut(&[Sample]) -> Result<()> + Send + 'a;
+pub(crate) type HandOn<'a> = dyn FnMut(&[Sample]) -> Result<()> + Send + 'a;
 
 /// Samples from anywhere, for training and evaluation.
 pub struct Dataset(Box<dyn SampleSource>);
@@ -69,7 +70,7 @@ pub struct ProblemSource {
     pub sensor_seed: u64,
     /// Keeps computed functions.
     pub cache: Option<PathBuf>,
-    /// See [`Generator::with_sensors_on_grid`].
+    /// Puts the sensors on the grid of the test outputs, for networks that answer only there.
     pub sensors_on_grid: bool,
     /// So many random sensors a sample, in place of the layout's.
     pub scattered: Option<usize>,
@@ -136,9 +137,8 @@ impl SampleSource for ProblemSource {
         self.split.paper_size()
     }
 
-    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
-        self.generator()?.blocks(count, watch, hand_on)?;
-        Ok(())
+    fn blocks(&self, count: usize, observer: &dyn Observer, hand_on: &mut HandOn) -> Result<()> {
+        self.generator()?.blocks(count, observer, hand_on)
     }
 }
 
@@ -151,22 +151,22 @@ impl SampleSource for DatasetReader {
         Some(self.len())
     }
 
-    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
+    fn blocks(&self, count: usize, observer: &dyn Observer, hand_on: &mut HandOn) -> Result<()> {
         let mut samples = self.samples()?.take(count);
         loop {
-            if watch.stopped() {
+            if observer.stopped() {
                 return Err(Error::Interrupted);
             }
             let block: Vec<Sample> = samples.by_ref().take(BLOCK).collect::<Result<_>>()?;
             if block.is_empty() {
                 return Ok(());
             }
-            watch.advance(block.len());
+            observer.advance(block.len());
             hand_on(&block)?;
         }
     }
 
-    fn sample(&self, n: usize, _: &dyn Watch) -> Result<Sample> {
+    fn sample(&self, n: usize, _: &dyn Observer) -> Result<Sample> {
         DatasetReader::sample(self, n)
     }
 }
@@ -180,9 +180,9 @@ impl SampleSource for Memory {
         Some(self.samples.len())
     }
 
-    fn blocks(&self, count: usize, watch: &dyn Watch, hand_on: &mut HandOn) -> Result<()> {
+    fn blocks(&self, count: usize, observer: &dyn Observer, hand_on: &mut HandOn) -> Result<()> {
         let wanted = &self.samples[..count.min(self.samples.len())];
-        watch.advance(wanted.len());
+        observer.advance(wanted.len());
         wanted.chunks(BLOCK).try_for_each(hand_on)
     }
 }
@@ -233,21 +233,60 @@ impl Dataset {
     pub fn blocks(
         &self,
         count: usize,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         mut hand_on: impl FnMut(&[Sample]) -> Result<()> + Send,
     ) -> Result<()> {
-        self.0.blocks(count, watch, &mut hand_on)
+        self.0.blocks(count, observer, &mut hand_on)
     }
 
     /// Sample `n`, counted from 0.
-    pub fn sample(&self, n: usize, watch: &dyn Watch) -> Result<Sample> {
-        self.0.sample(n, watch)
+    pub fn sample(&self, n: usize, observer: &dyn Observer) -> Result<Sample> {
+        self.0.sample(n, observer)
+    }
+
+    /// The sample of this name, or of this number, where names are no numbers themselves.
+    pub fn sample_called(&self, wanted: &str, observer: &dyn Observer) -> Result<Sample> {
+        let (mut found, mut numbers) = (None, false);
+        if let (true, Some(all)) = (self.meta()?.named_samples, self.available()) {
+            self.blocks(all, observer, |block| {
+                let name = |s: &Sample| s.name.clone().unwrap_or_default();
+                numbers |= block.iter().any(|s| name(s).parse::<usize>().is_ok());
+                found = found
+                    .take()
+                    .or(block.iter().find(|s| name(s) == wanted).cloned());
+                Ok(())
+            })?;
+        }
+        match (found, wanted.parse()) {
+            (Some(sample), _) => Ok(sample),
+            (None, Ok(number)) if !numbers => self.sample(number, observer),
+            _ => Err(Error::Unsuitable(format!(
+                "there is no sample \"{wanted}\""
+            ))),
+        }
+    }
+
+    /// Counts, ranges and duplicates of all samples that are there; every number is looked at.
+    pub fn summary(&self, observer: &dyn Observer) -> Result<Summary> {
+        let mut summary = Summary::new(&self.meta()?);
+        self.blocks(self.usual(), observer, |block| {
+            block.iter().for_each(|sample| summary.add(sample));
+            Ok(())
+        })?;
+        Ok(summary)
+    }
+
+    /// Writes the first `count` samples as a Parquet file, which appears whole or not at all.
+    pub fn write(&self, path: &Path, count: usize, observer: &dyn Observer) -> Result<()> {
+        let mut writer = DatasetWriter::create(path, self.meta()?)?;
+        self.blocks(count, observer, |block| writer.write(block))?;
+        writer.finish()
     }
 
     /// The first `count` samples in memory.
-    pub fn collect(&self, count: usize, watch: &dyn Watch) -> Result<Vec<Sample>> {
+    pub fn collect(&self, count: usize, observer: &dyn Observer) -> Result<Vec<Sample>> {
         let mut all: Vec<Sample> = Vec::new();
-        self.blocks(count, watch, |block| {
+        self.blocks(count, observer, |block| {
             for sample in block {
                 let mut sample = sample.clone();
                 // Equal queries are one in memory, which is also how batches know them.
@@ -284,7 +323,7 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.parquet");
-        source.generator().unwrap().write(20, &path, &()).unwrap();
+        Dataset::from_source(source).write(&path, 20, &()).unwrap();
         let file = Dataset::open(&path).unwrap();
         let again = ProblemSource::of(&file.meta().unwrap()).unwrap().unwrap();
         assert_eq!(

@@ -1,13 +1,16 @@
 //! What a dataset holds, in one streaming pass: counts, ranges, duplicates.
 
 use std::collections::HashSet;
+use std::fmt;
+
+use serde_json::{Value, json};
 
 use crate::data::meta::Meta;
 use crate::data::sample::{Rows, Sample};
 
 /// Smallest, middle and largest of some counts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+struct Counts {
     counts: Vec<usize>,
 }
 
@@ -19,7 +22,7 @@ impl Counts {
     }
 
     /// Minimum, median and maximum.
-    pub fn min_median_max(&self) -> [usize; 3] {
+    fn min_median_max(&self) -> [usize; 3] {
         let sorted = self.sorted();
         match sorted.len() {
             0 => [0; 3],
@@ -28,7 +31,7 @@ impl Counts {
     }
 
     /// Up to `bins` bars as (first count, last count, samples), of equal width over the range.
-    pub fn histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
+    fn histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
         let [lo, _, hi] = self.min_median_max();
         let width = (hi - lo + 1).div_ceil(bins.max(1));
         let mut bars: Vec<(usize, usize, usize)> = (lo..=hi)
@@ -44,16 +47,16 @@ impl Counts {
 
 /// Extremes and mean of one component.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Range {
-    pub name: String,
-    pub min: f64,
-    pub max: f64,
+struct Range {
+    name: String,
+    min: f64,
+    max: f64,
     sum: f64,
     count: usize,
 }
 
 impl Range {
-    pub fn mean(&self) -> f64 {
+    fn mean(&self) -> f64 {
         self.sum / self.count.max(1) as f64
     }
 }
@@ -62,10 +65,10 @@ impl Range {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub samples: usize,
-    pub sensors: Counts,
-    pub queries: Counts,
-    /// Ranges of the components of the four parts.
-    pub ranges: [Vec<Range>; 4],
+    sensors: Counts,
+    queries: Counts,
+    /// Of the components of the four parts.
+    ranges: [Vec<Range>; 4],
     /// Sensors that stand where another sensor of their sample stands.
     pub duplicate_sensors: usize,
     /// Whether every sample has the same sensor places, in the same order.
@@ -119,6 +122,101 @@ impl Summary {
         self.duplicate_sensors += places.len() - distinct.len();
         self.fixed_sensors &= self.first_places.get_or_insert_with(|| places.clone()) == places;
     }
+
+    /// How many samples have how many sensors: up to `bins` bars as (first count, last count, samples).
+    pub fn sensor_histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
+        self.sensors.histogram(bins)
+    }
+
+    pub fn to_json(&self) -> Value {
+        let counts = |c: &Counts| {
+            let [min, median, max] = c.min_median_max();
+            json!({ "min": min, "median": median, "max": max })
+        };
+        let range =
+            |r: &Range| json!({ "name": r.name, "min": r.min, "mean": r.mean(), "max": r.max });
+        let parts = Sample::PARTS.iter().zip(&self.ranges);
+        let ranges = parts.map(|(part, all)| (part.to_string(), all.iter().map(range).collect()));
+        json!({
+            "samples": self.samples,
+            "sensors": counts(&self.sensors),
+            "queries": counts(&self.queries),
+            "fixed_sensors": self.fixed_sensors,
+            "duplicate_sensors": self.duplicate_sensors,
+            "ranges": Value::Object(ranges.collect()),
+        })
+    }
+}
+
+/// A few lines for people.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(f, "{:<10} {}", "samples", grouped(self.samples))?;
+        for (name, counts) in [("sensors", &self.sensors), ("queries", &self.queries)] {
+            let [min, median, max] = counts.min_median_max().map(grouped);
+            match min == max {
+                true => writeln!(f, "{name:<10} {min} in every sample")?,
+                false => writeln!(
+                    f,
+                    "{name:<10} {min} / {median} / {max} per sample (min / median / max)"
+                )?,
+            }
+        }
+        let places = match self.fixed_sensors {
+            true => "the same in every sample",
+            false => "change from sample to sample",
+        };
+        if self.samples > 1 {
+            writeln!(f, "{:<10} {places}", "places")?;
+        }
+        if self.duplicate_sensors > 0 {
+            let (n, s) = (
+                grouped(self.duplicate_sensors),
+                if self.duplicate_sensors == 1 { "" } else { "s" },
+            );
+            writeln!(
+                f,
+                "{:<10} {n} sensor{s} at a place that their sample has already",
+                "duplicates"
+            )?;
+        }
+        write!(
+            f,
+            "\n{:<16} {:<16} {:>12} {:>12} {:>12}",
+            "part", "component", "min", "mean", "max"
+        )?;
+        for (part, ranges) in Sample::PARTS.iter().zip(&self.ranges) {
+            for range in ranges {
+                let [min, mean, max] = [range.min, range.mean(), range.max].map(short);
+                write!(
+                    f,
+                    "\n{part:<16} {:<16} {min:>12} {mean:>12} {max:>12}",
+                    range.name
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number in at most ten characters.
+fn short(v: f64) -> String {
+    let size = v.abs();
+    if v == 0.0 || (1e-3..1e5).contains(&size) {
+        format!("{v:.4}")
+    } else {
+        format!("{v:.3e}")
+    }
+}
+
+/// 12345 as `12 345`.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let gap = |i: usize| i > 0 && (digits.len() - i).is_multiple_of(3);
+    let spaced = digits.char_indices();
+    spaced
+        .flat_map(|(i, d)| gap(i).then_some(' ').into_iter().chain([d]))
+        .collect()
 }
 
 #[cfg(test)]

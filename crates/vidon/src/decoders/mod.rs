@@ -6,17 +6,13 @@
 //! principal directions of the training outputs (`pod`). A `grid` decoder answers at the points of a grid.
 
 mod basis;
-mod grid;
 mod learned;
 mod pod;
-mod symmetry_average;
 
 pub use basis::BasisConfig;
-pub use grid::GridAnswerConfig;
 pub use learned::LearnedConfig;
 pub use pod::PodConfig;
 pub(crate) use pod::target_fits;
-pub(crate) use symmetry_average::SymmetryAverage;
 
 use std::fmt::Debug;
 
@@ -35,8 +31,9 @@ pub enum DecoderConfig {
     Learned(LearnedConfig),
     Basis(BasisConfig),
     Pod(PodConfig),
-    /// FNO's: values on the grid of the input.
-    Grid(GridAnswerConfig),
+    /// FNO's: the value at a point of the grid on which the sensors stand is what the core gives there, v(x_i) = h_i.
+    /// It is asked at those points and nowhere else.
+    Grid {},
 }
 
 impl DecoderConfig {
@@ -46,7 +43,7 @@ impl DecoderConfig {
             DecoderConfig::Learned(c) => c.fault(),
             DecoderConfig::Basis(c) => c.fault(coords),
             DecoderConfig::Pod(c) => c.fault(coords),
-            DecoderConfig::Grid(_) => None,
+            DecoderConfig::Grid {} => None,
         }
     }
 
@@ -55,7 +52,7 @@ impl DecoderConfig {
         match self {
             DecoderConfig::Basis(BasisConfig { frame, .. })
             | DecoderConfig::Pod(PodConfig { frame, .. }) => Some(frame),
-            DecoderConfig::Learned(_) | DecoderConfig::Grid(_) => None,
+            DecoderConfig::Learned(_) | DecoderConfig::Grid {} => None,
         }
     }
 
@@ -64,7 +61,7 @@ impl DecoderConfig {
             DecoderConfig::Learned(c) => Box::new(learned::Learned::new(plan, c, coords, targets)),
             DecoderConfig::Basis(c) => Box::new(basis::FixedBasis::new(c, targets)),
             DecoderConfig::Pod(c) => Box::new(pod::Pod::new(plan, c, targets)),
-            DecoderConfig::Grid(_) => return Decoder::Grid,
+            DecoderConfig::Grid {} => return Decoder::Grid,
         };
         Decoder::Contraction(Contraction { functions, targets })
     }
@@ -88,7 +85,7 @@ impl DecoderConfig {
             DecoderConfig::Learned(c) => c.p,
             DecoderConfig::Basis(c) => c.functions * c.frame.times.max(1) * targets,
             DecoderConfig::Pod(c) => c.p,
-            DecoderConfig::Grid(_) => 0,
+            DecoderConfig::Grid {} => 0,
         }
     }
 }

@@ -13,12 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Rows, ScaledSample};
 use crate::decoders::Functions;
 use crate::decoders::basis::values;
-use crate::encoders::at_once;
 use crate::error::{Error, Result};
 use crate::network::{Entry, Init, Key, Params, Plan, Tensor, linear};
 use crate::rng::stream;
 use crate::spaces::linalg::{Matrix, symmetric_eigen};
-use crate::spaces::{Basis, Frame, LeastSquares, one_by_one, side_by_side};
+use crate::spaces::{Basis, Frame, LeastSquares, at_once, one_by_one, side_by_side};
 
 /// Coefficients of all components together, at most: their covariance is a matrix of that size, diagonalised.
 const MOST_COEFFICIENTS: usize = 2048;

@@ -2,18 +2,11 @@
 //!
 //!   (u(x_i), x_i),   x_i on an evenly spaced product of two axes, the last one fastest.
 
-use serde::{Deserialize, Serialize};
-
 use crate::data::Sensors;
 use crate::encoders::{Encoded, Encoder, gather};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Params, Tensor};
 use crate::sensors::Layout;
-
-/// It has no sizes: the grid is that of the data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GridConfig {}
 
 pub(super) fn fault(coords: usize) -> Option<String> {
     (coords != 2).then(|| {

@@ -101,7 +101,7 @@ impl Encoder for Krige {
 }
 
 /// What kriging of the sensors gives at `places`.
-pub fn krige(sensors: &Sensors, places: &Rows) -> Result<Rows> {
+fn krige(sensors: &Sensors, places: &Rows) -> Result<Rows> {
     let dim = sensors.coords.width();
     if places.width() != dim {
         return Err(Error::Unsuitable(format!(

@@ -9,11 +9,10 @@ mod krige;
 mod projection;
 mod vector;
 
-pub use grid::GridConfig;
 pub use heads::{Encoding, HeadsConfig, Positional};
-pub use krige::{KrigeConfig, krige};
+pub use krige::KrigeConfig;
+pub(crate) use projection::Projection;
 pub use projection::ProjectionConfig;
-pub(crate) use projection::{MEASURED, Projection, all_along, at_once, mean_and_spread};
 pub use vector::VectorConfig;
 
 use std::fmt::Debug;
@@ -35,7 +34,8 @@ pub enum EncoderConfig {
     Projection(ProjectionConfig),
     Vector(VectorConfig),
     Krige(KrigeConfig),
-    Grid(GridConfig),
+    /// FNO's: the readings on a regular grid; it has no sizes, the grid is that of the data.
+    Grid {},
 }
 
 impl EncoderConfig {
@@ -46,7 +46,7 @@ impl EncoderConfig {
             EncoderConfig::Projection(c) => c.fault(coords),
             EncoderConfig::Vector(c) => c.fault(),
             EncoderConfig::Krige(c) => c.fault(coords),
-            EncoderConfig::Grid(_) => grid::fault(coords),
+            EncoderConfig::Grid {} => grid::fault(coords),
         }
     }
 
@@ -74,7 +74,7 @@ impl EncoderConfig {
             }
             EncoderConfig::Vector(c) => Box::new(vector::Vector::new(plan, c, coords, values)),
             EncoderConfig::Krige(c) => Box::new(krige::Krige::new(plan, c, coords, values)),
-            EncoderConfig::Grid(_) => Box::new(grid::Grid::new(coords, values)),
+            EncoderConfig::Grid {} => Box::new(grid::Grid::new(coords, values)),
         }
     }
 }

@@ -17,7 +17,10 @@ use crate::error::{Error, Result};
 use crate::network::{Entry, Init, Key, Params, Plan, Tensor};
 use crate::rng::stream;
 use crate::spaces::linalg::Matrix;
-use crate::spaces::{Basis, Frame, LeastSquares, Symmetries, Symmetry, one_by_one, side_by_side};
+use crate::spaces::{
+    Basis, Frame, LeastSquares, MEASURED, Symmetries, Symmetry, all_along, at_once,
+    mean_and_spread, one_by_one, side_by_side,
+};
 
 /// Choices of decay, of fall (one of the two is zero) and of λ.
 const DECAYS: [f64; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0];
@@ -28,12 +31,6 @@ const TRIALS: usize = 24;
 const LEFT_OUT: usize = 8;
 /// Fewer samples are looked at where their number times that of the unknowns cubed would be larger.
 const MOST_WORK: f64 = 4e9;
-/// Coordinates of samples that are fitted at once, at most.
-const MOST_AT_ONCE: usize = 1 << 23;
-/// Training samples whose coefficients give means and spreads.
-pub(crate) const MEASURED: usize = 64;
-/// Spreads are at least this share of the largest.
-const LEAST_SPREAD: f64 = 1e-3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -264,59 +261,6 @@ fn three(prior: &[f32]) -> [f64; 3] {
     [0, 1, 2].map(|i| prior[i] as f64)
 }
 
-/// At most `count` of them, from all along.
-pub(crate) fn all_along<T>(items: &[T], count: usize) -> impl Iterator<Item = &T> {
-    let count = count.min(items.len());
-    (0..count).map(move |i| &items[i * items.len() / count])
-}
-
-/// How many to fit at once: as many as memory should hold, if all stand at the same places.
-pub(crate) fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) -> usize {
-    let count = places.len();
-    match places.next() {
-        Some(first) if places.all(|p| p == first) => count.min(MOST_AT_ONCE / first.len()).max(1),
-        _ => 1,
-    }
-}
-
-/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest of its component.
-pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
-    fits: &[Vec<T>],
-    components: usize,
-) -> Result<(Vec<f32>, Vec<f32>)> {
-    let (n, count) = (fits[0].len(), fits.len() as f64);
-    let mean: Vec<f64> = (0..n)
-        .map(|k| fits.iter().map(|f| f[k].into()).sum::<f64>() / count)
-        .collect();
-    let spread: Vec<f64> = (0..n)
-        .map(|k| {
-            let squares = fits.iter().map(|f| (f[k].into() - mean[k]).powi(2));
-            (squares.sum::<f64>() / count).sqrt()
-        })
-        .collect();
-    let largest = spread.iter().copied().fold(0.0, f64::max);
-    if mean.iter().any(|m| !m.is_finite()) {
-        return Err(Error::Numerics(
-            "the basis is not finite at the places of the training samples: do they stand far outside of its frame?"
-                .into(),
-        ));
-    }
-    if largest == 0.0 {
-        return Err(Error::Unsuitable(format!(
-            "{} training samples, from all along the data, are all the same: there is nothing to learn from",
-            fits.len()
-        )));
-    }
-    let spread = spread.chunks(n / components).flat_map(|own| {
-        // What is always the same has no size of its own.
-        let size = own.iter().copied().fold(0.0, f64::max);
-        let least = LEAST_SPREAD * if size > 0.0 { size } else { largest };
-        own.iter().map(move |s| s.max(least) as f32)
-    });
-    let spread: Vec<f32> = spread.collect();
-    Ok((mean.iter().map(|m| *m as f32).collect(), spread))
-}
-
 /// Samples that stand at the same places, with some sensors left out.
 struct Trial {
     kept: LeastSquares,
@@ -455,12 +399,7 @@ mod tests {
 
     /// A small component beside a large one is seen in its own units.
     #[test]
-    fn every_component_has_its_own_size() {
-        let fits = [[1e5, 3e5, 1e-3, 5.0], [3e5, 3e5, 3e-3, 5.0]].map(Vec::from);
-        let (mean, spread) = mean_and_spread(&fits, 2).unwrap();
-        assert_eq!(mean, [2e5, 3e5, 2e-3, 5.0]);
-        let least = |size: f64| (LEAST_SPREAD * size) as f32;
-        assert_eq!(spread, [1e5, least(1e5), 1e-3, least(1e-3)]);
+    fn what_is_left_out_is_told_by_component() {
         let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 2);
         let mixed = |i: u64| {
             let (mut sample, rng) = (smooth(150, i), &mut stream(6, "noise", i));

@@ -4,14 +4,11 @@
 mod mlp;
 mod params;
 mod sets;
-mod timing;
 
 pub use mlp::Activation;
 pub(crate) use mlp::{Linear, Mlp};
-pub use params::Entry;
-pub(crate) use params::{Init, Key, Params, Plan};
+pub(crate) use params::{Entry, Init, Key, Params, Plan};
 pub(crate) use sets::Sets;
-pub use timing::time_set_branch;
 
 pub(crate) use burn::tensor::{DType, Device, Tensor, TensorData, activation};
 
@@ -87,7 +84,7 @@ pub(crate) fn linear(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 
 /// Depth, width and size (number of weights and biases) of a network, as the paper's remark on size defines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub(crate) struct Extent {
     pub depth: usize,
     pub width: usize,
     pub size: usize,

@@ -28,7 +28,7 @@ impl Key {
 
 /// Name, shape and values of one parameter, on the host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub(crate) struct Entry {
     pub name: String,
     pub shape: Vec<usize>,
     pub values: Vec<f32>,

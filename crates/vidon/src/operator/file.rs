@@ -14,12 +14,12 @@ use crate::error::{Error, Result};
 use crate::operator::{Design, Operator, Parts};
 use crate::spaces::Symmetries;
 use crate::tensors::{Named, TensorFile, write_tensors};
-use crate::train::BEST;
+use crate::train::run_folder::BEST;
 
 const FORMAT: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+pub(super) struct Header {
     format: u32,
     model: ModelConfig,
     data: Meta,
@@ -29,15 +29,18 @@ struct Header {
 }
 
 impl Operator {
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let header = Header {
+    pub(super) fn header(&self) -> Header {
+        Header {
             format: FORMAT,
             model: self.config().clone(),
             data: self.meta().clone(),
             scaling: self.scaling().cloned(),
             symmetries: self.design.symmetries,
-        };
-        let json = serde_json::to_string(&header).expect("a configuration is plain JSON");
+        }
+    }
+
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let json = serde_json::to_string(&self.header()).expect("a configuration is plain JSON");
         let entries = self.entries.iter();
         let tensors = entries.map(|e| (e.name.clone(), &e.shape[..], &e.values[..]));
         write_tensors(path, json, &tensors.collect::<Vec<Named>>())

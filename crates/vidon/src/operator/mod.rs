@@ -5,6 +5,7 @@
 
 mod file;
 mod parts;
+mod symmetry_average;
 
 pub(crate) use parts::{Code, Parts, Queries};
 
@@ -14,9 +15,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::config::{ModelConfig, ModelName};
 use crate::data::{Channel, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors};
-use crate::decoders::SymmetryAverage;
 use crate::error::{Error, Result};
 use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
+use crate::operator::symmetry_average::SymmetryAverage;
 use crate::sensors::Layout;
 use crate::spaces::Symmetries;
 
@@ -111,17 +112,27 @@ impl Operator {
     }
 
     /// None where the network sees physical units.
-    pub fn scaling(&self) -> Option<&Scaling> {
+    pub(crate) fn scaling(&self) -> Option<&Scaling> {
         self.design.scaling.as_ref()
     }
 
     /// All numbers, by name.
-    pub fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Names and shapes of all tensors.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        self.entries.iter().map(|e| (&e.name[..], &e.shape[..]))
     }
 
     pub(crate) fn design(&self) -> &Arc<Design> {
         &self.design
+    }
+
+    /// All that is stored with the tensors: network, data, scaling and symmetries.
+    pub fn description(&self) -> serde_json::Value {
+        serde_json::to_value(self.header()).expect("plain JSON")
     }
 
     /// Numbers that were learned.
@@ -130,9 +141,10 @@ impl Operator {
         trained.map(|e| e.values.len()).sum()
     }
 
-    /// Branch and trunk as the paper measures them, where there are such.
-    pub fn branch_and_trunk(&self) -> Option<[Extent; 2]> {
-        self.design.parts.branch_and_trunk()
+    /// Depth, width and size of branch and trunk, as the paper's remark on size defines them, where there are such.
+    pub fn branch_and_trunk(&self) -> Option<[[usize; 3]; 2]> {
+        let both = self.design.parts.branch_and_trunk()?;
+        Some(both.map(|Extent { depth, width, size }| [depth, width, size]))
     }
 
     /// An error that says which layouts it can do, if `layout` is not among them.

@@ -1,10 +1,10 @@
 //! Learning curves.
 
-use crate::plot::{Marks, Panel};
+use crate::plot::panel::{Marks, Panel};
 use crate::train::Record;
 
 /// The loss and the validation errors over the steps.
-pub fn curve_panels(records: &[Record]) -> Vec<Panel> {
+pub(super) fn curve_panels(records: &[Record]) -> Vec<Panel> {
     let line = |name: &str, value: &dyn Fn(&Record) -> Option<f64>| {
         let points = records
             .iter()
@@ -33,7 +33,7 @@ pub fn curve_panels(records: &[Record]) -> Vec<Panel> {
 }
 
 /// The best validation errors so far of several trainings over their time.
-pub fn validation_panel(title: &str, runs: &[(&str, Vec<Record>)]) -> Panel {
+pub(super) fn validation_panel(title: &str, runs: &[(&str, Vec<Record>)]) -> Panel {
     let line = |records: &[Record]| -> Vec<[f64; 2]> {
         let looks = records.iter().filter(|r| r.val_error.is_some());
         looks

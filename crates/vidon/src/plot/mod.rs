@@ -1,604 +1,103 @@
-//! Pictures as PNG or SVG (by the file's ending): panels with axes of equal scale and a colour bar each.
+//! Pictures of samples, predictions and trainings.
 
 mod curves;
+mod draw;
+mod labels;
+mod panel;
 mod sample;
 
-pub use curves::{curve_panels, validation_panel};
-pub use sample::{Part, comparison_panels, head_panels, prediction_panels, sample_panels};
-
 use std::path::Path;
-use std::sync::Once;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
+use crate::data::{Meta, Rows, Sample};
+use crate::error::Result;
+use crate::files::ending;
+use crate::plot::draw::ENDINGS;
+use crate::plot::panel::{Marks, Panel};
+use crate::train::Record;
 
-use crate::error::{Error, Result};
-use crate::files::{ending, write_file};
-
-/// Pixels of one panel, its colour bar included.
-const PANEL: (u32, u32) = (800, 700);
-/// How many times as long as high, or as high as long, a box is drawn at most.
-const LONGEST: f64 = 3.0;
-const TITLE: u32 = 64;
-/// Room for the labels left of and below the axes, and for the colour bar on the right.
-const LEFT: u32 = 116;
-/// White left of the vertical axis' name.
-const MARGIN: u32 = 10;
-const BELOW: u32 = 76;
-const BAR: u32 = 150;
-const EDGE: u32 = 24;
-/// Largest picture per axis; beyond it a PNG would not open in common viewers.
-const MOST_PIXELS: u32 = 32_000;
-
-/// One picture in a figure.
+/// Panels in rows, to be saved as `.png` or `.svg`.
 #[derive(Clone, Debug)]
-pub struct Panel {
-    pub title: String,
-    pub x_label: String,
-    pub y_label: String,
-    pub marks: Marks,
-    /// Ends of the colour scale (of the vertical axis for [`Marks::Curve`]); those of the values where not given.
-    pub scale: Option<[f64; 2]>,
-    /// Ends of the two axes; those of the places where not given.
-    pub bounds: Option<[[f64; 2]; 2]>,
+pub struct Picture {
+    panels: Vec<Panel>,
+    columns: usize,
 }
 
-/// What a panel shows.
-#[derive(Clone, Debug)]
-pub enum Marks {
-    /// Points in the plane, coloured by value.
-    Points {
-        places: Vec<[f64; 2]>,
-        values: Vec<f64>,
-    },
-    /// Values on the product of two axes, second axis fastest.
-    Image {
-        x: Vec<f64>,
-        y: Vec<f64>,
-        values: Vec<f64>,
-    },
-    /// Values over one coordinate.
-    Curve { x: Vec<f64>, values: Vec<f64> },
-    /// Named lines of positive values, on a logarithmic vertical axis.
-    Lines(Vec<(String, Vec<[f64; 2]>)>),
-    /// Named series of positive values, one a group, on a logarithmic vertical axis: each a filled dot and, hollow, what it is compared with.
-    Dots {
+impl Picture {
+    /// What the sensors of a sample read; `caption` goes before every title.
+    pub fn sensors(meta: &Meta, sample: &Sample, caption: &str) -> Self {
+        Self::of(sample::sensor_panels(meta, sample, caption), 3)
+    }
+
+    /// The targets of a sample, in space-time at several times on one colour scale.
+    pub fn targets(meta: &Meta, sample: &Sample, caption: &str) -> Self {
+        Self::of(sample::target_panels(meta, sample, caption), 3)
+    }
+
+    /// Sensors and prediction.
+    pub fn prediction(meta: &Meta, sample: &Sample, prediction: &Rows) -> Self {
+        Self::of(sample::prediction_panels(meta, sample, prediction), 2)
+    }
+
+    /// Rows of four: input, truth, prediction (on one colour scale) and error, for every component and time shown.
+    pub fn comparison(meta: &Meta, sample: &Sample, prediction: &Rows) -> Self {
+        Self::of(sample::comparison_panels(meta, sample, prediction), 4)
+    }
+
+    /// The weights ω_j of every head on the sensors, as multiples of the mean weight 1/m.
+    pub fn heads(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Self {
+        Self::of(sample::head_panels(meta, sample, heads), 4)
+    }
+
+    /// The loss and the validation errors over the steps of a training.
+    pub fn learning(records: &[Record]) -> Self {
+        Self::of(curves::curve_panels(records), 2)
+    }
+
+    /// The best validation errors so far of several trainings over their time.
+    pub fn validation(title: &str, runs: &[(&str, Vec<Record>)]) -> Self {
+        Self::of(vec![curves::validation_panel(title, runs)], 2)
+    }
+
+    /// Named series of positive numbers, one a group, on a logarithmic axis called `label`: each a filled dot and,
+    /// hollow, what it is compared with.
+    pub fn dots(
+        title: &str,
+        [groups_label, label]: [&str; 2],
         groups: Vec<&'static str>,
         series: Vec<(String, Vec<[Option<f64>; 2]>)>,
-    },
-}
-
-impl Panel {
-    fn values(&self) -> Vec<f64> {
-        match &self.marks {
-            Marks::Lines(lines) => {
-                let points = lines.iter().flat_map(|(_, points)| points);
-                points
-                    .map(|p| p[1].log10())
-                    .filter(|v| v.is_finite())
-                    .collect()
-            }
-            Marks::Dots { series, .. } => {
-                let pairs = series.iter().flat_map(|(_, pairs)| pairs);
-                pairs.flatten().flatten().map(|v| v.log10()).collect()
-            }
-            Marks::Points { values, .. }
-            | Marks::Image { values, .. }
-            | Marks::Curve { values, .. } => values.clone(),
-        }
-    }
-
-    /// The colour scale, never empty.
-    fn ends(&self) -> [f64; 2] {
-        let [lo, hi] = self
-            .scale
-            .unwrap_or_else(|| extent(self.values().iter().copied()));
-        widened(lo, hi)
-    }
-
-    /// Ends of both axes.
-    fn bounds(&self) -> [[f64; 2]; 2] {
-        if let Some(bounds) = self.bounds {
-            return bounds;
-        }
-        match &self.marks {
-            Marks::Points { places, .. } => [0, 1].map(|axis| {
-                let [lo, hi] = extent(places.iter().map(|p| p[axis]));
-                let [lo, hi] = widened(lo, hi);
-                [lo - 0.03 * (hi - lo), hi + 0.03 * (hi - lo)]
-            }),
-            Marks::Image { x, y, .. } => [outline(x), outline(y)],
-            Marks::Curve { x, .. } => {
-                let [lo, hi] = extent(x.iter().copied());
-                let [a, b] = self.ends();
-                [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
-            }
-            Marks::Lines(lines) => {
-                let points = lines.iter().flat_map(|(_, points)| points);
-                let [lo, hi] = extent(points.map(|p| p[0]));
-                let [a, b] = self.ends();
-                [widened(lo, hi), [a - 0.05 * (b - a), b + 0.05 * (b - a)]]
-            }
-            Marks::Dots { groups, .. } => {
-                let [a, b] = self.ends();
-                let room = 0.1 * (b - a);
-                // Above the highest dot there is room for the names.
-                [
-                    [-0.5, groups.len() as f64 - 0.5],
-                    [a - room, b + 2.0 * room],
-                ]
-            }
-        }
-    }
-}
-
-/// Smallest and largest of some numbers.
-fn extent(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| {
-        [lo.min(v), hi.max(v)]
-    })
-}
-
-/// Ends that differ, so that they can carry an axis.
-fn widened(lo: f64, hi: f64) -> [f64; 2] {
-    if !(lo.is_finite() && hi.is_finite()) {
-        return [0.0, 1.0];
-    }
-    let least = 1e-6 * lo.abs().max(hi.abs()).max(1e-30);
-    if hi - lo > least {
-        [lo, hi]
-    } else {
-        [lo - 0.5f64.max(least), hi + 0.5f64.max(least)]
-    }
-}
-
-/// The ends of the cells around sorted nodes.
-fn outline(nodes: &[f64]) -> [f64; 2] {
-    let edges = edges(nodes);
-    [edges[0], edges[edges.len() - 1]]
-}
-
-/// Edges of the cells around sorted nodes: half-way between neighbours.
-fn edges(nodes: &[f64]) -> Vec<f64> {
-    let n = nodes.len();
-    if n == 1 {
-        return vec![nodes[0] - 0.5, nodes[0] + 0.5];
-    }
-    let mut edges = vec![nodes[0] - 0.5 * (nodes[1] - nodes[0])];
-    edges.extend(nodes.windows(2).map(|w| 0.5 * (w[0] + w[1])));
-    edges.push(nodes[n - 1] + 0.5 * (nodes[n - 1] - nodes[n - 2]));
-    edges
-}
-
-/// Draws panels in rows of `columns` and writes them to a `.png` or `.svg`.
-pub fn draw(path: &Path, panels: &[Panel], columns: usize) -> Result<()> {
-    let columns = columns.clamp(1, panels.len().max(1));
-    let heights: Vec<u32> = panels.chunks(columns).map(row_height).collect();
-    let size = (PANEL.0 * columns as u32, heights.iter().sum());
-    if size.0.max(size.1) > MOST_PIXELS {
-        return Err(Error::Unsuitable(format!(
-            "{} panels are too many for one picture",
-            panels.len()
-        )));
-    }
-    static FONT: Once = Once::new();
-    FONT.call_once(|| {
-        let bytes = include_bytes!("../../assets/DejaVuSans-subset.ttf");
-        for style in [FontStyle::Normal, FontStyle::Bold] {
-            let _ = register_font("sans-serif", style, bytes);
-        }
-    });
-    let failed = |e: String| Error::data(path, format!("the picture cannot be drawn: {e}"));
-    match picture_ending(path)? {
-        "png" => {
-            let mut pixels = vec![0u8; (size.0 * size.1 * 3) as usize];
-            let backend = BitMapBackend::with_buffer(&mut pixels, size);
-            draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
-            write_file(path, |out| {
-                let mut encoder = png::Encoder::new(out, size.0, size.1);
-                encoder.set_color(png::ColorType::Rgb);
-                let mut writer = encoder.write_header()?;
-                writer.write_image_data(&pixels)?;
-                writer.finish()?;
-                Ok(())
-            })
-        }
-        _ => {
-            let mut text = String::new();
-            let backend = SVGBackend::with_string(&mut text, size);
-            draw_all(backend.into_drawing_area(), panels, &heights, columns).map_err(failed)?;
-            write_file(path, |out| out.write_all(text.as_bytes()))
-        }
-    }
-}
-
-/// The ending of a file that [`draw`] can write, or an error.
-pub fn picture_ending(path: &Path) -> Result<&'static str> {
-    ending(path, "pictures", &["png", "svg"])
-}
-
-type Drawing<T> = std::result::Result<T, String>;
-
-fn draw_all<B: DrawingBackend>(
-    area: DrawingArea<B, Shift>,
-    panels: &[Panel],
-    heights: &[u32],
-    columns: usize,
-) -> Drawing<()> {
-    let words = |e: DrawingAreaErrorKind<B::ErrorType>| e.to_string();
-    area.fill(&WHITE).map_err(words)?;
-    let mut below = area.clone();
-    for (row, height) in panels.chunks(columns).zip(heights) {
-        let (own, rest) = below.split_vertically(*height);
-        for (cell, panel) in own.split_evenly((1, columns)).iter().zip(row) {
-            draw_panel(cell, panel, *height).map_err(words)?;
-        }
-        below = rest;
-    }
-    area.present().map_err(words)
-}
-
-/// Pixels of a row of panels: as many as its highest needs.
-fn row_height(row: &[Panel]) -> u32 {
-    let highest = row.iter().map(|panel| plot_size(panel).1).max();
-    TITLE + BELOW + highest.unwrap_or(0)
-}
-
-/// Whether a panel has a colour bar; the others are curves.
-fn coloured(panel: &Panel) -> bool {
-    matches!(panel.marks, Marks::Points { .. } | Marks::Image { .. })
-}
-
-/// Width and height of a panel's plot: the largest rectangle of the right proportions that it has room for. Very long or high boxes are shown shorter.
-fn plot_size(panel: &Panel) -> (u32, u32) {
-    let bar = if coloured(panel) { BAR } else { EDGE };
-    let (width, height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);
-    if !coloured(panel) {
-        return (width, height);
-    }
-    let [[x0, x1], [y0, y1]] = panel.bounds();
-    let steepness = ((y1 - y0) / (x1 - x0)).clamp(1.0 / LONGEST, LONGEST);
-    let fitted = (width as f64).min(height as f64 / steepness);
-    (fitted.round() as u32, (fitted * steepness).round() as u32)
-}
-
-fn draw_panel<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    panel: &Panel,
-    room: u32,
-) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    let [[x0, x1], [y0, y1]] = panel.bounds();
-    let logarithmic = matches!(panel.marks, Marks::Lines(_) | Marks::Dots { .. });
-    let coloured = coloured(panel);
-    let (width, height) = plot_size(panel);
-    let (right, bottom) = (PANEL.0 - LEFT - width, room - TITLE - BELOW - height);
-    let font = |size: u32| ("sans-serif", size).into_font();
-    area.margin(14, 0, 0, 0)
-        .titled(&drawable(&panel.title), font(28))?;
-    let frame = area.margin(TITLE, bottom, MARGIN, right);
-    let mut chart = ChartBuilder::on(&frame)
-        .x_label_area_size(BELOW)
-        .y_label_area_size(LEFT - MARGIN)
-        .build_cartesian_2d(x0..x1, y0..y1)?;
-    let (x_digits, y_digits) = (label_digits(x0, x1), label_digits(y0, y1));
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_labels(6)
-        .y_labels(6)
-        .x_label_formatter(&|v| match &panel.marks {
-            Marks::Dots { groups, .. } => {
-                let group = groups.get(v.round() as usize);
-                let name = group.filter(|_| (v - v.round()).abs() < 1e-6);
-                name.copied().unwrap_or_default().to_string()
-            }
-            _ => number(*v, x_digits),
-        })
-        .y_label_formatter(&|v| match logarithmic {
-            true => power(*v),
-            false => number(*v, y_digits),
-        })
-        .x_desc(drawable(&panel.x_label))
-        .y_desc(drawable(&panel.y_label))
-        .label_style(font(21))
-        .axis_desc_style(font(23))
-        .draw()?;
-
-    let ends = panel.ends();
-    match &panel.marks {
-        Marks::Points { places, values } => {
-            let radius = (0.28 * ((width * height) as f64 / places.len().max(1) as f64).sqrt())
-                .clamp(2.0, 10.0);
-            let circle = |(p, v): (&[f64; 2], &f64)| {
-                Circle::new(
-                    (p[0], p[1]),
-                    radius.round() as i32,
-                    colour(*v, ends).filled(),
-                )
-            };
-            chart.draw_series(places.iter().zip(values).map(circle))?;
-        }
-        Marks::Image { x, y, values } => {
-            let (xs, ys) = (edges(x), edges(y));
-            let cells = values.iter().enumerate().map(|(k, v)| {
-                let (i, j) = (k / y.len(), k % y.len());
-                Rectangle::new(
-                    [(xs[i], ys[j]), (xs[i + 1], ys[j + 1])],
-                    colour(*v, ends).filled(),
-                )
-            });
-            chart.draw_series(cells)?;
-        }
-        Marks::Lines(lines) => {
-            for (i, (_, points)) in lines.iter().enumerate() {
-                let seen = points.iter().filter(|p| p[1] > 0.0);
-                let line = seen.map(|p| (p[0], p[1].log10()));
-                chart.draw_series(LineSeries::new(line, ink(i).stroke_width(3)))?;
-            }
-            draw_names(area, lines.iter().map(|l| &l.0[..]))?;
-        }
-        Marks::Dots { series, .. } => {
-            for (i, (_, pairs)) in series.iter().enumerate() {
-                // Side by side around the middle of the group.
-                let shift = 0.6 * ((i as f64 + 0.5) / series.len() as f64 - 0.5);
-                for (place, [own, other]) in pairs.iter().enumerate() {
-                    let dot = |v: f64, style: ShapeStyle| {
-                        Circle::new((place as f64 + shift, v.log10()), 8, style)
-                    };
-                    let hollow = other.map(|v| dot(v, ink(i).stroke_width(2)));
-                    let filled = own.map(|v| dot(v, ink(i).filled()));
-                    chart.draw_series(hollow.into_iter().chain(filled))?;
-                }
-            }
-            draw_names(area, series.iter().map(|s| &s.0[..]))?;
-        }
-        Marks::Curve { x, values } => {
-            let mut points: Vec<(f64, f64)> =
-                x.iter().copied().zip(values.iter().copied()).collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let blue = RGBColor(49, 104, 142);
-            chart.draw_series(LineSeries::new(points.iter().copied(), blue.mix(0.5)))?;
-            chart.draw_series(points.iter().map(|&p| Circle::new(p, 5, blue.filled())))?;
-        }
-    }
-    if coloured {
-        draw_bar(area, LEFT + width + 24, height, ends)?;
-    }
-    Ok(())
-}
-
-/// The names of lines or dots in their colours, along the top of the plot.
-fn draw_names<'a, B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    names: impl ExactSizeIterator<Item = &'a str>,
-) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    let step = ((PANEL.0 - LEFT - EDGE) as i32 / names.len().max(1) as i32).min(240);
-    for (i, name) in names.enumerate() {
-        let at = ((LEFT + 16) as i32 + step * i as i32, (TITLE + 16) as i32);
-        let style = ("sans-serif", 21).into_font().color(&ink(i));
-        area.draw(&Text::new(drawable(name), at, style))?;
-    }
-    Ok(())
-}
-
-/// The colour of a line.
-fn ink(i: usize) -> RGBColor {
-    const INKS: [RGBColor; 6] = [
-        RGBColor(49, 104, 142),
-        RGBColor(200, 80, 40),
-        RGBColor(53, 150, 90),
-        RGBColor(110, 60, 150),
-        RGBColor(190, 150, 20),
-        RGBColor(90, 90, 90),
-    ];
-    INKS[i % INKS.len()]
-}
-
-/// 10^v in few characters.
-fn power(v: f64) -> String {
-    let value = 10f64.powf(v);
-    if (1e-3..1e4).contains(&value) {
-        let digits = (1.0 - v.floor()).max(0.0) as usize;
-        format!("{value:.digits$}")
-    } else {
-        format!("{value:.1e}")
-    }
-}
-
-/// The colour bar: its left end at `x`, as high as the plot.
-fn draw_bar<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    x: u32,
-    height: u32,
-    ends: [f64; 2],
-) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    const WIDTH: i32 = 24;
-    let (x, top, height) = (x as i32, TITLE as i32, height as i32);
-    for line in 0..height {
-        let share = 1.0 - (line as f64 + 0.5) / height as f64;
-        let value = ends[0] + share * (ends[1] - ends[0]);
-        let rectangle = [(x, top + line), (x + WIDTH, top + line + 1)];
-        area.draw(&Rectangle::new(rectangle, colour(value, ends).filled()))?;
-    }
-    area.draw(&Rectangle::new(
-        [(x, top), (x + WIDTH, top + height)],
-        BLACK,
-    ))?;
-    let digits = label_digits(ends[0], ends[1]);
-    let style = ("sans-serif", 21).into_font().color(&BLACK);
-    for tick in 0..=4 {
-        let share = tick as f64 / 4.0;
-        let y = top + height - (share * height as f64).round() as i32;
-        area.draw(&PathElement::new(
-            [(x + WIDTH, y), (x + WIDTH + 7, y)],
-            BLACK,
-        ))?;
-        let label = number(ends[0] + share * (ends[1] - ends[0]), digits);
-        area.draw(&Text::new(label, (x + WIDTH + 12, y - 11), style.clone()))?;
-    }
-    Ok(())
-}
-
-fn colour(value: f64, ends: [f64; 2]) -> RGBColor {
-    let share = ((value - ends[0]) / (ends[1] - ends[0])).clamp(0.0, 1.0);
-    ViridisRGB.get_color(share)
-}
-
-/// How labels between two ends are written.
-#[derive(Clone, Copy)]
-enum Digits {
-    AfterPoint(usize),
-    /// Powers of ten, with so many digits after the point.
-    Scientific(usize),
-}
-
-/// As many digits as tell labels between two ends apart.
-fn label_digits(lo: f64, hi: f64) -> Digits {
-    let largest = lo.abs().max(hi.abs());
-    let spans = [hi - lo, largest, 1.0];
-    let span = spans.into_iter().find(|s| *s > 0.0).unwrap_or(1.0);
-    let digits = (1.7 - span.log10()).ceil().max(0.0);
-    if largest < 1e7 && digits <= 4.0 {
-        Digits::AfterPoint(digits as usize)
-    } else {
-        Digits::Scientific((largest / span).log10().ceil().max(0.0) as usize + 2)
-    }
-}
-
-fn number(value: f64, digits: Digits) -> String {
-    match digits {
-        Digits::AfterPoint(digits) => {
-            let text = format!("{value:.digits$}");
-            let zero = text
-                .trim_start_matches('-')
-                .chars()
-                .all(|c| c == '0' || c == '.');
-            if zero { text.replace('-', "") } else { text }
-        }
-        Digits::Scientific(digits) => format!("{value:.digits$e}"),
-    }
-}
-
-/// Text with a question mark for what the embedded font cannot draw.
-fn drawable(text: &str) -> String {
-    let known = |c: char| {
-        matches!(c, ' '..='~' | '\u{a0}'..='ÿ' | 'Α'..='ω' | '⁰'..='ₜ' | '‐'..='…' | '←'..='↓')
-            || "∂∇∑√−≈≠≤≥ϕ".contains(c)
-    };
-    text.chars()
-        .map(|c| if known(c) { c } else { '?' })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn panel(marks: Marks) -> Panel {
-        Panel {
-            title: "τ".into(),
-            x_label: "x".into(),
-            y_label: "y".into(),
-            marks,
+    ) -> Self {
+        let panel = Panel {
+            title: title.into(),
+            x_label: groups_label.into(),
+            y_label: label.into(),
+            marks: Marks::Dots { groups, series },
             scale: None,
             bounds: None,
-        }
+        };
+        Self::of(vec![panel], 2)
     }
 
-    fn all_kinds() -> Vec<Panel> {
-        let points = Marks::Points {
-            places: vec![[0.0, 0.0], [2.0, 1.0]],
-            values: vec![1.0, 2.0],
-        };
-        let image = Marks::Image {
-            x: vec![0.0, 1.0],
-            y: vec![0.0, 1.0, 2.0],
-            values: vec![0.0; 6],
-        };
-        let curve = Marks::Curve {
-            x: vec![1.0, 0.0],
-            values: vec![3.0, 4.0],
-        };
-        let alone = Marks::Points {
-            places: vec![[5.0, 5.0]],
-            values: vec![7.0],
-        };
-        let dots = Marks::Dots {
-            groups: vec!["a", "b"],
-            series: vec![("ours".into(), vec![[Some(0.1), Some(2.0)], [None, None]])],
-        };
-        [points, image, curve, alone, dots].map(panel).to_vec()
+    fn of(panels: Vec<Panel>, columns: usize) -> Self {
+        Self { panels, columns }
     }
 
-    #[test]
-    fn long_boxes_leave_no_blank_below_them() {
-        let over = |corner: [f64; 2]| Panel {
-            marks: Marks::Points {
-                places: vec![[0.0, 0.0], corner],
-                values: vec![0.0, 1.0],
-            },
-            ..all_kinds().remove(0)
-        };
-        let (wide, square) = (plot_size(&over([2.0, 1.0])), plot_size(&over([1.0, 1.0])));
-        assert_eq!(wide.0, 2 * wide.1);
-        assert_eq!(square.0, square.1);
-        let strip = plot_size(&over([1000.0, 1.0]));
-        assert_eq!(strip.0, 3 * strip.1);
-        let heights = [[1.0, 1.0], [2.0, 1.0]].map(|corner| row_height(&[over(corner)]));
-        assert_eq!(heights.map(|h| h - TITLE - BELOW), [square.1, wide.1]);
+    /// With the panels of another behind its own.
+    pub fn and(mut self, other: Self) -> Self {
+        self.panels.extend(other.panels);
+        self
     }
 
-    #[test]
-    fn pictures_of_every_kind_are_drawn() {
-        let folder = tempfile::tempdir().unwrap();
-        let png_path = folder.path().join("a.png");
-        draw(&png_path, &all_kinds(), 2).unwrap();
-        let file = std::io::BufReader::new(std::fs::File::open(&png_path).unwrap());
-        let mut reader = png::Decoder::new(file).read_info().unwrap();
-        assert_eq!(reader.info().size(), (2 * PANEL.0, 3 * PANEL.1));
-        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut pixels).unwrap();
-        let yellow = ViridisRGB.get_color(1.0);
-        let shown = pixels
-            .chunks(3)
-            .filter(|p| **p == [yellow.0, yellow.1, yellow.2])
-            .count();
-        assert!(
-            shown > 50,
-            "the largest value is drawn in the brightest colour"
-        );
-        let svg_path = folder.path().join("a.svg");
-        draw(&svg_path, &all_kinds(), 4).unwrap();
-        assert!(
-            std::fs::read_to_string(&svg_path)
-                .unwrap()
-                .contains("</svg>")
-        );
+    /// With so many panels in a row.
+    pub fn columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
     }
 
-    #[test]
-    fn other_endings_and_endless_figures_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = draw(&folder.path().join("a.jpg"), &all_kinds(), 1).unwrap_err();
-        assert!(error.to_string().contains(".png or .svg"));
-        let many: Vec<Panel> = (0..100).flat_map(|_| all_kinds()).collect();
-        assert!(draw(&folder.path().join("a.png"), &many, 1).is_err());
+    pub fn save(&self, path: &Path) -> Result<()> {
+        draw::draw(path, &self.panels, self.columns)
     }
 
-    #[test]
-    fn labels_have_the_digits_their_range_needs() {
-        let label = |v, lo, hi| number(v, label_digits(lo, hi));
-        assert_eq!(label(0.25, 0.0, 1.0), "0.25");
-        assert_eq!(label(0.05, 0.05, 0.05), "0.0500");
-        assert_eq!(label(0.0, 0.0, 0.0), "0.00");
-        assert_eq!(label(-0.0001, -1.0, 1.0), "0.00");
-        assert_eq!(label(12.3, 0.0, 30.0), "12.3");
-        assert_eq!(label(0.00012, 0.0, 0.0002), "1.20e-4");
-        assert_eq!(label(250000.0, 0.0, 1e6), "250000");
-        assert_eq!(label(2.5e8, 0.0, 1e9), "2.50e8");
-        assert_eq!(label(101325.0, 101300.0, 101400.0), "101325");
-        assert_eq!(label(1.0e9 + 25.0, 1.0e9, 1.0e9 + 100.0), "1.0000000250e9");
-        assert_eq!(drawable("T [°C] 温, ∂τ/∂x"), "T [°C] ?, ∂τ/∂x");
+    /// An error where [`save`](Self::save) has no format for a file of this name.
+    pub fn check_name(path: &Path) -> Result<()> {
+        ending(path, "pictures", &ENDINGS).map(|_| ())
     }
 }

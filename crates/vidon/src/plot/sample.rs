@@ -1,43 +1,27 @@
 //! A sample as panels: its sensors coloured by value, and its targets (at several times, where there is time).
 
 use crate::data::{Channel, Meta, Rows, Sample};
-use crate::plot::{Marks, Panel, extent, label_digits, number};
+use crate::plot::labels::{label_digits, number};
+use crate::plot::panel::{Marks, Panel, extent};
 
 /// Slices shown of an output with a third coordinate.
 const SLICES: usize = 4;
 /// Points a level of the last coordinate has on average, for levels to be shown rather than slabs.
 const POINTS_PER_LEVEL: usize = 10;
 
-/// Which part of a sample to show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
-    #[default]
-    Both,
-    Sensors,
-    Targets,
-}
-
-/// The panels of a sample; `caption` (such as the layout) goes before every title.
-pub fn sample_panels(meta: &Meta, sample: &Sample, caption: &str, part: Part) -> Vec<Panel> {
-    let mut panels = Vec::new();
-    if part != Part::Targets {
-        panels.extend(sensor_panels(meta, sample, caption));
-    }
-    if part != Part::Sensors {
-        for k in 0..meta.targets.len() {
-            let values = column(&sample.targets, k);
-            let scale = extent(values.iter().copied());
-            let queries = &sample.query_coords;
-            panels.extend(field_panels(
-                meta, queries, k, &values, caption, "target", scale,
-            ));
-        }
-    }
-    panels
+/// The targets of a sample; `caption` goes before every title.
+pub(super) fn target_panels(meta: &Meta, sample: &Sample, caption: &str) -> Vec<Panel> {
+    let queries = &sample.query_coords;
+    let shown = (0..meta.targets.len()).flat_map(|k| {
+        let values = column(&sample.targets, k);
+        let scale = extent(values.iter().copied());
+        field_panels(meta, queries, k, &values, caption, "target", scale)
+    });
+    shown.collect()
 }
 
 /// Sensors and prediction.
-pub fn prediction_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
+pub(super) fn prediction_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
     let mut panels = sensor_panels(meta, sample, "");
     for k in 0..meta.targets.len() {
         let values = column(prediction, k);
@@ -57,7 +41,7 @@ pub fn prediction_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec
 }
 
 /// Rows of four: input, truth, prediction (on one colour scale) and error, for every component and time shown.
-pub fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
+pub(super) fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
     let input = sensor_panels(meta, sample, "");
     let queries = &sample.query_coords;
     let mut panels = Vec::new();
@@ -87,7 +71,7 @@ pub fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec
 }
 
 /// The weights ω_j of every head on the sensors, as multiples of the mean weight 1/m.
-pub fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Vec<Panel> {
+pub(super) fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Vec<Panel> {
     let count = sample.sensor_coords.len();
     heads
         .iter()
@@ -102,7 +86,7 @@ pub fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Vec<Pane
         .collect()
 }
 
-fn sensor_panels(meta: &Meta, sample: &Sample, caption: &str) -> Vec<Panel> {
+pub(super) fn sensor_panels(meta: &Meta, sample: &Sample, caption: &str) -> Vec<Panel> {
     let (count, coords) = (sample.sensor_coords.len(), &sample.sensor_coords);
     meta.sensor_values
         .iter()
@@ -286,15 +270,15 @@ mod tests {
     #[test]
     fn space_time_is_shown_at_four_times_on_one_scale() {
         let line = |n: usize| (0..n).map(|i| i as f64 / 10.0).collect::<Vec<f64>>();
-        let panels = sample_panels(
-            &meta(&["x", "y", "t"]),
-            &sample(&[line(3), line(4), line(11)]),
-            "",
-            Part::Both,
+        let (meta, sample) = (
+            meta(&["x", "y", "t"]),
+            sample(&[line(3), line(4), line(11)]),
         );
-        assert_eq!(panels.len(), 5);
-        assert!(matches!(&panels[0].marks, Marks::Points { places, .. } if places.len() == 3));
-        for (panel, time) in panels[1..]
+        let sensors = sensor_panels(&meta, &sample, "");
+        assert!(matches!(&sensors[0].marks, Marks::Points { places, .. } if places.len() == 3));
+        let panels = target_panels(&meta, &sample, "");
+        assert_eq!(panels.len(), 4);
+        for (panel, time) in panels
             .iter()
             .zip(["t = 0.00", "t = 0.30", "t = 0.60", "t = 1.00"])
         {
@@ -309,12 +293,7 @@ mod tests {
 
     #[test]
     fn one_dimension_is_a_curve_and_scattered_space_is_slabs() {
-        let panels = sample_panels(
-            &meta(&["x"]),
-            &sample(&[vec![0.0, 0.5, 1.0]]),
-            "",
-            Part::Targets,
-        );
+        let panels = target_panels(&meta(&["x"]), &sample(&[vec![0.0, 0.5, 1.0]]), "");
         assert!(matches!(
             &panels[..],
             [Panel {
@@ -326,7 +305,7 @@ mod tests {
         let points: Vec<f32> = (0..4500).map(|i| (i as f32 * 0.7).sin()).collect();
         scattered.query_coords = Arc::new(Rows::of(3, points));
         scattered.targets = Rows::of(1, vec![1.0; 1500]);
-        let panels = sample_panels(&meta(&["x", "y", "z"]), &scattered, "", Part::Targets);
+        let panels = target_panels(&meta(&["x", "y", "z"]), &scattered, "");
         assert_eq!(panels.len(), 4);
         for panel in &panels {
             assert_eq!(panel.bounds(), panels[0].bounds());

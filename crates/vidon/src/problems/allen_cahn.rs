@@ -11,12 +11,11 @@ use std::ops::{Add, Mul, Sub};
 use rand::RngExt;
 use serde_json::json;
 
-use crate::domain::BoxDomain;
 use crate::error::Result;
-use crate::problems::field::Formula;
-use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
+use crate::problems::field::{Field, Formula};
+use crate::problems::{Parameters, Problem, Spec};
 use crate::rng::Rng;
-use crate::sensors::{Pool, SensorSpec};
+use crate::sensors::SensorSpec;
 
 const EPSILON: (f64, f64) = (0.13, 0.18);
 const SIDE: f64 = 2.0;
@@ -50,14 +49,13 @@ impl Problem for AllenCahn {
     }
 
     fn spec(&self) -> Spec {
-        let domain = BoxDomain::cube(2, 0.0, SIDE);
         let times = |n: usize| {
             (0..n)
                 .map(|i| FINAL_TIME * i as f64 / (n - 1) as f64)
                 .collect()
         };
         Spec {
-            sensors: SensorSpec::new(domain, vec![26; 2], Pool::Grid(vec![76; 2]))
+            sensors: SensorSpec::new(&[[0.0, SIDE]; 2], vec![26; 2], Some(vec![76; 2]))
                 .expect("nested grids"),
             test_grid: vec![76; 2],
             train_times: Some(times(21)),
@@ -73,19 +71,16 @@ impl Problem for AllenCahn {
         5
     }
 
-    fn draw(&self, rng: &mut Rng) -> Result<Drawn> {
+    fn draw(&self, rng: &mut Rng) -> Result<Option<Vec<f32>>> {
         let epsilon = rng.random_range(EPSILON.0..=EPSILON.1);
         let origin = [0, 1].map(|_| rng.random_range(0.0..=SIDE));
         let c_x = rng.random_range(0.0..=1.0);
         let [sign_x, sign_y] = [0, 1].map(|_| if rng.random::<bool>() { 1.0 } else { -1.0 });
         let values = [epsilon, origin[0], origin[1], sign_x * c_x, sign_y].map(|v: f64| v as f32);
-        Ok(Drawn {
-            values: values.to_vec(),
-            redrawn: 0,
-        })
+        Ok(Some(values.to_vec()))
     }
 
-    fn functions(&self, stored: &[f32]) -> FunctionPair {
+    fn functions(&self, stored: &[f32]) -> [Box<dyn Field>; 2] {
         let [epsilon, o_x, o_y, c_x, sign_y] = [0, 1, 2, 3, 4].map(|i| stored[i] as f64);
         let c_y = sign_y * (1.0 - c_x * c_x).max(0.0).sqrt();
         let wave = Wave {
@@ -93,16 +88,16 @@ impl Problem for AllenCahn {
             origin: [o_x, o_y],
             direction: [c_x, c_y],
         };
-        FunctionPair {
-            input: Box::new(Formula(2, move |p| wave.value(p[0], p[1], 0.0))),
-            output: Box::new(Formula(3, move |p| wave.value(p[0], p[1], p[2]))),
-        }
+        [
+            Box::new(Formula(2, move |p| wave.value(p[0], p[1], 0.0))),
+            Box::new(Formula(3, move |p| wave.value(p[0], p[1], p[2]))),
+        ]
     }
 }
 
 /// One travelling wave, a function of (x, y, t).
 #[derive(Clone, Copy, Debug)]
-pub struct Wave {
+pub(crate) struct Wave {
     pub epsilon: f64,
     pub origin: [f64; 2],
     /// Unit vector along which the front runs.
@@ -176,10 +171,8 @@ mod tests {
     }
 
     fn wave(index: u64) -> Wave {
-        let values = AllenCahn
-            .draw(&mut stream(0, "test", index))
-            .unwrap()
-            .values;
+        let drawn = AllenCahn.draw(&mut stream(0, "test", index));
+        let values = drawn.unwrap().expect("every wave will do");
         let [epsilon, o_x, o_y, c_x, sign] = [0, 1, 2, 3, 4].map(|i| values[i] as f64);
         Wave {
             epsilon,
@@ -238,11 +231,9 @@ mod tests {
 
     #[test]
     fn input_is_the_output_at_the_start() {
-        let values = AllenCahn.draw(&mut stream(3, "test", 0)).unwrap().values;
-        let pair = AllenCahn.functions(&values);
-        assert_eq!(
-            pair.input.at(&[0.4, 1.9]).unwrap(),
-            pair.output.at(&[0.4, 1.9, 0.0]).unwrap()
-        );
+        let drawn = AllenCahn.draw(&mut stream(3, "test", 0)).unwrap();
+        let [input, output] = AllenCahn.functions(&drawn.expect("every wave will do"));
+        let at_start = output.at(&[0.4, 1.9, 0.0]).unwrap();
+        assert_eq!(input.at(&[0.4, 1.9]).unwrap(), at_start);
     }
 }

@@ -25,6 +25,9 @@ const HEADER: usize = 32;
 /// About how many numbers one file holds.
 const FILE_NUMBERS: usize = 1 << 20;
 
+/// Draws in a row that were not physical, after which something must be wrong.
+const MOST_DRAWS: usize = 100;
+
 /// Asked between draws whether to stop.
 pub type Stopped<'a> = dyn Fn() -> bool + Sync + 'a;
 
@@ -133,14 +136,25 @@ impl<'a> FunctionSource<'a> {
                 if stopped() {
                     return Err(Error::Interrupted);
                 }
-                self.problem
-                    .draw(&mut stream(self.seed, &purpose, (first + i) as u64))
+                let rng = &mut stream(self.seed, &purpose, (first + i) as u64);
+                for redrawn in 0..MOST_DRAWS {
+                    if let Some(values) = self.problem.draw(rng)? {
+                        return Ok((values, redrawn));
+                    }
+                }
+                let name = self.problem.name();
+                let what = format!("{MOST_DRAWS} draws of {name} in a row were not physical");
+                Err(Error::Numerics(what))
             })
             .collect();
-        for pair in drawn? {
-            assert_eq!(pair.values.len(), pairs.pair_len);
-            pairs.values.extend(pair.values);
-            pairs.redrawn += pair.redrawn;
+        for (values, redrawn) in drawn? {
+            if values.len() != pairs.pair_len {
+                let (name, found) = (self.problem.name(), values.len());
+                let what = format!("{name} drew {found} numbers, not {}", pairs.pair_len);
+                return Err(Error::Unsuitable(what));
+            }
+            pairs.values.extend(values);
+            pairs.redrawn += redrawn;
         }
         Ok(())
     }

@@ -13,22 +13,18 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use crate::domain::BoxDomain;
 use crate::error::{Error, Result};
 use crate::problems::darcy_solver::{Boundary, DarcySolver, TOLERANCE};
-use crate::problems::field::GridField;
+use crate::problems::field::{Field, GridField};
 use crate::problems::random_field::{cosine_field, periodic_field};
-use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
+use crate::problems::{Parameters, Problem, Spec};
 use crate::rng::Rng;
-use crate::sensors::{Pool, SensorSpec};
+use crate::sensors::SensorSpec;
 
 /// Nodes per axis of the grid on which a and u are known.
 const NODES: usize = 251;
 /// Degree of the periodic field: all that 250 periodic nodes resolve.
 const PERIODIC_DEGREE: usize = 124;
-/// Rejected permeabilities in a row after which something must be wrong.
-const MAX_DRAWS: usize = 100;
-
 /// The problem with its random permeabilities.
 pub struct Darcy {
     boundary: Boundary,
@@ -56,30 +52,20 @@ impl Darcy {
         g
     }
 
-    /// Solves for permeabilities from `next` until a solution is finite and (Dirichlet) nowhere negative.
-    fn draw_from(&self, mut next: impl FnMut() -> Vec<f64>) -> Result<Drawn> {
+    /// The pair of a permeability; none if its solution is not finite or, with Dirichlet's boundary, somewhere negative.
+    fn solve(&self, a: &[f64]) -> Option<Vec<f32>> {
         let lock = || self.solvers.lock().expect("nothing panics under the lock");
         let idle = lock().pop();
         let mut solver = idle.unwrap_or_else(|| DarcySolver::new(NODES - 1, self.boundary));
-        let source = self.source();
+        let solution = solver.solve(a, &self.source());
+        lock().push(solver);
         let physical = |u: &f64| match self.boundary {
             Boundary::Dirichlet => u.is_finite() && *u >= 0.0,
             Boundary::Periodic => u.is_finite(),
         };
-        for redrawn in 0..MAX_DRAWS {
-            let a = next();
-            let Ok(solution) = solver.solve(&a, &source) else {
-                continue;
-            };
-            if solution.u.iter().all(physical) {
-                lock().push(solver);
-                let values = [self.with_ends(&a), self.with_ends(&solution.u)].concat();
-                return Ok(Drawn { values, redrawn });
-            }
-        }
-        Err(Error::Numerics(format!(
-            "{MAX_DRAWS} permeabilities in a row had no physical solution"
-        )))
+        let (u, _) = solution.ok()?;
+        let fine = u.iter().all(physical);
+        fine.then(|| [self.with_ends(a), self.with_ends(&u)].concat())
     }
 
     /// The right-hand side on the solver's nodes.
@@ -151,10 +137,9 @@ impl Problem for Darcy {
     }
 
     fn spec(&self) -> Spec {
-        let domain = BoxDomain::cube(2, 0.0, 1.0);
-        let pool = Pool::Grid(vec![NODES; 2]);
+        let pool = Some(vec![NODES; 2]);
         Spec {
-            sensors: SensorSpec::new(domain, vec![51; 2], pool).expect("nested grids"),
+            sensors: SensorSpec::new(&[[0.0, 1.0]; 2], vec![51; 2], pool).expect("nested grids"),
             test_grid: vec![51; 2],
             train_times: None,
             test_times: None,
@@ -168,23 +153,16 @@ impl Problem for Darcy {
         2 * NODES * NODES
     }
 
-    fn draw(&self, rng: &mut Rng) -> Result<Drawn> {
-        self.draw_from(|| self.permeability(rng))
+    fn draw(&self, rng: &mut Rng) -> Result<Option<Vec<f32>>> {
+        Ok(self.solve(&self.permeability(rng)))
     }
 
-    fn functions(&self, stored: &[f32]) -> FunctionPair {
+    fn functions(&self, stored: &[f32]) -> [Box<dyn Field>; 2] {
         let (a, u) = stored.split_at(NODES * NODES);
-        let field = |values: &[f32]| {
-            Box::new(GridField::new(
-                BoxDomain::cube(2, 0.0, 1.0),
-                vec![NODES; 2],
-                values.to_vec(),
-            ))
-        };
-        FunctionPair {
-            input: field(a),
-            output: field(u),
-        }
+        [a, u].map(|values| -> Box<dyn Field> {
+            let field = GridField::new(&[[0.0, 1.0]; 2], vec![NODES; 2], values.to_vec());
+            Box::new(field.expect("a value a node"))
+        })
     }
 }
 
@@ -225,12 +203,12 @@ mod tests {
             let (mut worst, mut iterations) = (0f64, 0);
             for index in 0..samples {
                 let a = problem.permeability(&mut stream(0, "test", index));
-                let solution = solver.solve(&a, &f).unwrap();
-                worst = worst.max(residual(&a, &f, &solution.u, nodes, boundary));
-                iterations += solution.iterations;
+                let (u, taken) = solver.solve(&a, &f).unwrap();
+                worst = worst.max(residual(&a, &f, &u, nodes, boundary));
+                iterations += taken;
                 match boundary {
-                    Boundary::Dirichlet => assert!(solution.u.iter().all(|&u| u >= 0.0)),
-                    Boundary::Periodic => assert!(solution.u.iter().sum::<f64>().abs() < 1e-8),
+                    Boundary::Dirichlet => assert!(u.iter().all(|&u| u >= 0.0)),
+                    Boundary::Periodic => assert!(u.iter().sum::<f64>().abs() < 1e-8),
                 }
             }
             println!(
@@ -242,24 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn rejected_permeabilities_are_drawn_again_and_counted() {
+    fn what_has_no_physical_solution_is_not_taken() {
         let problem = Darcy::new(Boundary::Dirichlet);
-        let mut draws = 0;
-        let drawn = problem.draw_from(|| {
-            draws += 1;
-            let a = if draws < 3 { f64::NAN } else { 1.0 };
-            vec![a; NODES * NODES]
-        });
-        assert_eq!(drawn.unwrap().redrawn, 2);
-        assert!(problem.draw_from(|| vec![-1.0; NODES * NODES]).is_err());
+        let solve = |a: f64| problem.solve(&vec![a; NODES * NODES]);
+        assert!(solve(1.0).is_some());
+        assert!(solve(f64::NAN).is_none() && solve(-1.0).is_none());
     }
 
     #[test]
     fn torus_fields_repeat_at_their_ends() {
         let problem = Darcy::new(Boundary::Periodic);
-        let values = problem.draw(&mut stream(0, "test", 0)).unwrap().values;
-        let pair = problem.functions(&values);
-        for field in [pair.input, pair.output] {
+        let values = problem.draw(&mut stream(0, "test", 0)).unwrap();
+        for field in problem.functions(&values.expect("it is physical")) {
             assert_eq!(
                 field.at(&[0.0, 0.4]).unwrap(),
                 field.at(&[1.0, 0.4]).unwrap()

@@ -38,15 +38,6 @@ pub struct DarcySolver {
     z: Vec<f32>,
 }
 
-/// What [`DarcySolver::solve`] found.
-pub struct Solution {
-    /// On the same nodes as a and f.
-    pub u: Vec<f64>,
-    pub iterations: usize,
-    /// `‖f - Au‖₂ / ‖f‖₂`.
-    pub residual: f64,
-}
-
 impl DarcySolver {
     /// `intervals` must be even for Dirichlet boundaries.
     pub fn new(intervals: usize, boundary: Boundary) -> Self {
@@ -68,8 +59,8 @@ impl DarcySolver {
         }
     }
 
-    /// `a` and `f` on (n+1)² nodes with ends (Dirichlet) or on n² nodes (periodic; f must have zero mean).
-    pub fn solve(&mut self, a: &[f64], f: &[f64]) -> Result<Solution> {
+    /// The solution, and the iterations that it took; `a` and `f` on (n+1)² nodes with ends (Dirichlet) or on n² nodes (periodic; f must have zero mean).
+    pub fn solve(&mut self, a: &[f64], f: &[f64]) -> Result<(Vec<f64>, usize)> {
         let m = self.m;
         let (nodes, first) = match self.boundary {
             Boundary::Dirichlet => (self.n + 1, 1),
@@ -144,11 +135,7 @@ impl DarcySolver {
             let mean = u.iter().sum::<f64>() / u.len() as f64;
             u.iter_mut().for_each(|v| *v -= mean);
         }
-        Ok(Solution {
-            u,
-            iterations,
-            residual,
-        })
+        Ok((u, iterations))
     }
 }
 
@@ -306,7 +293,7 @@ mod tests {
         let u = DarcySolver::new(intervals, boundary)
             .solve(&a, &f)
             .unwrap()
-            .u;
+            .0;
         let apart: f64 = u.iter().zip(&exact).map(|(x, y)| (x - y).powi(2)).sum();
         (apart / exact.iter().map(|v| v * v).sum::<f64>()).sqrt()
     }
@@ -379,7 +366,7 @@ mod tests {
         let u = DarcySolver::new(nodes - 1, Boundary::Dirichlet)
             .solve(&a, &f)
             .unwrap()
-            .u;
+            .0;
         let exact = direct(&a, nodes);
         let m = nodes - 2;
         let inner = |i: usize| u[(i / m + 1) * nodes + i % m + 1];

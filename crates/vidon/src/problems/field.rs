@@ -38,15 +38,26 @@ pub struct GridField {
 }
 
 impl GridField {
-    /// `values` has one entry a node, last axis fastest.
-    pub fn new(domain: BoxDomain, nodes: Vec<usize>, values: Vec<f32>) -> Self {
-        assert_eq!(nodes.len(), domain.dim());
-        assert_eq!(nodes.iter().product::<usize>(), values.len());
-        Self {
+    /// On a box with these ends; `values` has one entry a node, last axis fastest.
+    pub fn new(ends: &[[f64; 2]], nodes: Vec<usize>, values: Vec<f32>) -> Result<Self> {
+        let domain = BoxDomain::between(ends)?;
+        let points = nodes.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+        if nodes.len() != domain.dim()
+            || nodes.iter().any(|n| *n < 2)
+            || points != Some(values.len())
+        {
+            let what = format!(
+                "{} values on a grid of {nodes:?} nodes in {} dimensions",
+                values.len(),
+                domain.dim()
+            );
+            return Err(Error::Unsuitable(what));
+        }
+        Ok(Self {
             domain,
             nodes,
             values,
-        }
+        })
     }
 
     fn node(&self, axis: usize, x: f64) -> Option<usize> {
@@ -90,10 +101,11 @@ mod tests {
     #[test]
     fn grid_field_knows_its_nodes_and_refuses_other_points() {
         let field = GridField::new(
-            BoxDomain::cube(2, 0.0, 2.0),
+            &[[0.0, 2.0]; 2],
             vec![2, 3],
             vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
-        );
+        )
+        .unwrap();
         assert_eq!(field.at(&[2.0, 1.0, 0.0, 2.0]).unwrap(), [4.0, 2.0]);
         assert_eq!(
             field.on_axes(&[vec![2.0], vec![0.0, 1.0, 2.0]]).unwrap(),

@@ -13,21 +13,26 @@ mod registry;
 mod transform;
 mod trigonometric;
 
-pub use allen_cahn::{AllenCahn, Wave};
-pub use cache::{FunctionSource, Pairs};
-pub use darcy::Darcy;
-pub use darcy_solver::{Boundary, DarcySolver, Solution};
+pub(crate) use cache::FunctionSource;
 pub use field::{Field, Formula, GridField};
-pub use navier_stokes::{NavierStokes, VorticitySolver};
 pub use registry::{known, named, register};
-pub use trigonometric::TrigField;
+
+#[cfg(test)]
+pub(crate) use allen_cahn::AllenCahn;
+#[cfg(test)]
+pub(crate) use darcy::Darcy;
+#[cfg(test)]
+pub(crate) use darcy_solver::Boundary;
+#[cfg(test)]
+pub(crate) use navier_stokes::NavierStokes;
+
+pub use crate::rng::Rng;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::rng::Rng;
 use crate::sensors::SensorSpec;
 
 /// What a dataset is for. Each split has functions and sensors of its own.
@@ -58,12 +63,6 @@ impl Split {
     }
 }
 
-/// The operator's input and the output it maps to.
-pub struct FunctionPair {
-    pub input: Box<dyn Field>,
-    pub output: Box<dyn Field>,
-}
-
 /// Where a problem is sampled, and what its columns are called.
 pub struct Spec {
     /// The domain, sensor grid and pool of the layouts.
@@ -78,16 +77,8 @@ pub struct Spec {
     pub output_name: &'static str,
 }
 
-/// One drawn pair of functions, as numbers that can be stored.
-pub struct Drawn {
-    /// [`Problem::stored_len`] numbers from which [`Problem::functions`] makes the pair.
-    pub values: Vec<f32>,
-    /// How often a draw was rejected before this one.
-    pub redrawn: usize,
-}
-
 /// The settings of a problem, by name.
-pub type Parameters = serde_json::Map<String, serde_json::Value>;
+pub(crate) type Parameters = serde_json::Map<String, serde_json::Value>;
 
 /// A source of function pairs.
 pub trait Problem: Send + Sync {
@@ -120,9 +111,10 @@ pub trait Problem: Send + Sync {
     /// Numbers that one pair is stored as.
     fn stored_len(&self) -> usize;
 
-    /// Draws a pair; called from several threads at once.
-    fn draw(&self, rng: &mut Rng) -> Result<Drawn>;
+    /// Draws a pair, as [`stored_len`](Self::stored_len) numbers; none where what was drawn is not physical: it is drawn
+    /// again. Called from several threads at once.
+    fn draw(&self, rng: &mut Rng) -> Result<Option<Vec<f32>>>;
 
-    /// The functions that [`draw`](Self::draw) stored.
-    fn functions(&self, stored: &[f32]) -> FunctionPair;
+    /// The operator's input, and the output it maps to, from the numbers that were drawn.
+    fn functions(&self, stored: &[f32]) -> [Box<dyn Field>; 2];
 }

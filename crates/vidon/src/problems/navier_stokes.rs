@@ -14,14 +14,14 @@ use std::sync::Mutex;
 use rustfft::num_complex::Complex64;
 use serde_json::json;
 
-use crate::domain::BoxDomain;
 use crate::error::{Error, Result};
+use crate::problems::field::Field;
 use crate::problems::random_field::periodic_field;
 use crate::problems::transform::Fourier2d;
 use crate::problems::trigonometric::TrigField;
-use crate::problems::{Drawn, FunctionPair, Parameters, Problem, Spec};
+use crate::problems::{Parameters, Problem, Spec};
 use crate::rng::Rng;
-use crate::sensors::{Pool, SensorSpec};
+use crate::sensors::SensorSpec;
 
 /// Nodes per axis of the solver's grid, and of the stored fields.
 const NODES: usize = 64;
@@ -73,9 +73,8 @@ impl Problem for NavierStokes {
     }
 
     fn spec(&self) -> Spec {
-        let domain = BoxDomain::cube(2, 0.0, 1.0);
         Spec {
-            sensors: SensorSpec::new(domain, vec![33; 2], Pool::Continuous).expect("a grid"),
+            sensors: SensorSpec::new(&[[0.0, 1.0]; 2], vec![33; 2], None).expect("a grid"),
             test_grid: vec![65; 2],
             train_times: None,
             test_times: None,
@@ -89,7 +88,7 @@ impl Problem for NavierStokes {
         2 * NODES * NODES
     }
 
-    fn draw(&self, rng: &mut Rng) -> Result<Drawn> {
+    fn draw(&self, rng: &mut Rng) -> Result<Option<Vec<f32>>> {
         let idle = self
             .solvers
             .lock()
@@ -105,19 +104,13 @@ impl Problem for NavierStokes {
         let stored = [before, after]
             .map(|field| field.on_torus_grid(NODES))
             .concat();
-        Ok(Drawn {
-            values: stored.iter().map(|&v| v as f32).collect(),
-            redrawn: 0,
-        })
+        Ok(Some(stored.iter().map(|&v| v as f32).collect()))
     }
 
-    fn functions(&self, stored: &[f32]) -> FunctionPair {
+    fn functions(&self, stored: &[f32]) -> [Box<dyn Field>; 2] {
         let (before, after) = stored.split_at(NODES * NODES);
-        let field = |values: &[f32]| Box::new(TrigField::from_torus_grid(values, NODES));
-        FunctionPair {
-            input: field(before),
-            output: field(after),
-        }
+        [before, after]
+            .map(|values| -> Box<dyn Field> { Box::new(TrigField::from_torus_grid(values, NODES)) })
     }
 }
 
@@ -377,19 +370,19 @@ mod tests {
     #[test]
     fn samples_repeat_and_keep_their_fields() {
         let problem = NavierStokes::new();
-        let draw = |index| problem.draw(&mut stream(5, "test", index)).unwrap().values;
+        let draw = |index| {
+            problem
+                .draw(&mut stream(5, "test", index))
+                .unwrap()
+                .expect("all will do")
+        };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
-        let pair = problem.functions(&draw(1));
+        let [input, _] = problem.functions(&draw(1));
         let exact = problem.initial(&mut stream(5, "test", 1));
         let points = [0.123, 0.456, 0.9, 0.01];
-        for (a, b) in pair
-            .input
-            .at(&points)
-            .unwrap()
-            .iter()
-            .zip(exact.at(&points).unwrap())
-        {
+        let (found, exact) = (input.at(&points).unwrap(), exact.at(&points).unwrap());
+        for (a, b) in found.iter().zip(exact) {
             assert!((a - b).abs() < 1e-6);
         }
     }

@@ -3,7 +3,11 @@
 use std::sync::{Arc, LazyLock, RwLock};
 
 use crate::error::{Error, Result};
-use crate::problems::{AllenCahn, Boundary, Darcy, NavierStokes, Parameters, Problem};
+use crate::problems::allen_cahn::AllenCahn;
+use crate::problems::darcy::Darcy;
+use crate::problems::darcy_solver::Boundary;
+use crate::problems::navier_stokes::NavierStokes;
+use crate::problems::{Parameters, Problem};
 
 static PROBLEMS: LazyLock<RwLock<Vec<Arc<dyn Problem>>>> = LazyLock::new(|| {
     RwLock::new(vec![

@@ -47,6 +47,7 @@ impl TrigField {
         })
     }
 
+    #[cfg(test)]
     pub fn degree(&self) -> usize {
         self.degree
     }

@@ -2,12 +2,14 @@
 //! Geometry and numbers on the host; nothing of networks.
 
 mod basis;
+mod fits;
 mod frame;
 mod least_squares;
 pub(crate) mod linalg;
 mod symmetry;
 
 pub(crate) use basis::Basis;
+pub(crate) use fits::{MEASURED, all_along, at_once, mean_and_spread};
 pub use frame::{Family, Frame};
 pub(crate) use least_squares::{LeastSquares, one_by_one, side_by_side};
 pub use symmetry::Symmetries;

@@ -118,7 +118,7 @@ impl Measure<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::MinMax;
+    use crate::data::scaling::MinMax;
     use crate::network::{device, to_vec};
     use std::sync::Arc;
 

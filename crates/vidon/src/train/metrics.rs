@@ -51,19 +51,23 @@ impl Record {
     }
 }
 
-/// The records of the run in `folder`; a last line that was cut short is left out.
-pub fn read_metrics(folder: &Path) -> Result<Vec<Record>> {
-    let path = folder.join(LINES);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-    let mut records = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        match serde_json::from_str(line) {
-            Ok(record) => records.push(record),
-            Err(_) if !text.ends_with('\n') && i + 1 == text.lines().count() => {}
-            Err(e) => return Err(Error::data(&path, e.to_string()).at(format!("line {}", i + 1))),
+impl Record {
+    /// The records of the run in `folder`; a last line that was cut short is left out.
+    pub fn read_all(folder: &Path) -> Result<Vec<Record>> {
+        let path = folder.join(LINES);
+        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let mut records = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            match serde_json::from_str(line) {
+                Ok(record) => records.push(record),
+                Err(_) if !text.ends_with('\n') && i + 1 == text.lines().count() => {}
+                Err(e) => {
+                    return Err(Error::data(&path, e.to_string()).at(format!("line {}", i + 1)));
+                }
+            }
         }
+        Ok(records)
     }
-    Ok(records)
 }
 
 /// Both files, open for more.
@@ -76,7 +80,7 @@ impl Metrics {
     /// Keeps the records up to `step` and forgets what came after the checkpoint.
     pub fn open(folder: &Path, step: Option<u64>) -> Result<Self> {
         let mut records = match step {
-            Some(_) if folder.join(LINES).exists() => read_metrics(folder)?,
+            Some(_) if folder.join(LINES).exists() => Record::read_all(folder)?,
             _ => Vec::new(),
         };
         // Step 0 is looked at again, by a training that is resumed there too.

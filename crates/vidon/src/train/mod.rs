@@ -11,10 +11,10 @@ mod coefficients;
 mod events;
 mod loss;
 mod metrics;
-mod observer;
 mod optimiser;
+mod outcome;
 mod recipe;
-mod run_folder;
+pub(crate) mod run_folder;
 mod samples;
 mod schedule;
 mod state_of_run;
@@ -22,15 +22,12 @@ mod step;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
-pub use metrics::{Record, read_metrics};
-pub use observer::{Observer, Outcome, Status, Stop};
+pub use metrics::Record;
 pub use optimiser::Optimiser;
+pub use outcome::{Outcome, Stop};
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
-pub use run_folder::BEST;
-pub use samples::Floors;
 pub use schedule::Schedule;
 pub use state_of_run::RunState;
-pub use step::time_steps;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,15 +36,16 @@ use std::time::{Duration, Instant};
 use vidon_kernels::{memory_limit, set_memory_limit};
 
 use crate::config::ModelConfig;
-use crate::data::{Dataset, Sample, Watch};
+use crate::data::{Dataset, Sample};
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
 use crate::network::Entry;
+use crate::observer::Observer;
 use crate::operator::{Design, Operator};
 use crate::train::batch::{Order, draw};
 use crate::train::checkpoint::{State, Subject};
 use crate::train::metrics::now;
-use crate::train::run_folder::RunFolder;
+use crate::train::run_folder::{BEST, RunFolder};
 use crate::train::samples::{Loaded, TrainingSamples, prepare};
 use crate::train::step::take_step;
 
@@ -77,16 +75,16 @@ impl Training {
         recipe: Recipe,
         train: &Dataset,
         val: Option<&Dataset>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         let mut meta = train.meta()?;
         meta.query_grid = None;
-        let mut samples = train.collect(train.usual(), watch)?;
+        let mut samples = train.collect(train.usual(), observer)?;
         let val = match val {
             Some(val) => {
                 let both = ["the training data", "the validation data"];
                 meta.check_same_channels(&val.meta()?, both)?;
-                val.collect(val.usual(), watch)?
+                val.collect(val.usual(), observer)?
             }
             None => samples::hold_out(&mut samples, recipe.data.val_samples)?,
         };
@@ -104,10 +102,10 @@ impl Training {
         recipe: Recipe,
         folder: &Path,
         cache: Option<&Path>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         let made = !folder.exists();
-        let begun = Self::begin_in(RunFolder::make(folder)?, recipe, cache, watch);
+        let begun = Self::begin_in(RunFolder::make(folder)?, recipe, cache, observer);
         if begun.is_err() && made {
             // Nothing stays of a recipe that cannot run.
             let _ = std::fs::remove_dir_all(folder);
@@ -119,7 +117,7 @@ impl Training {
         folder: RunFolder,
         mut recipe: Recipe,
         cache: Option<&Path>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         for file in [&mut recipe.data.train, &mut recipe.data.val]
             .into_iter()
@@ -129,7 +127,7 @@ impl Training {
         }
         // A path that cannot be written is found before the long part.
         recipe.to_toml()?;
-        let loaded = Loaded::of_recipe(&recipe, cache, watch)?;
+        let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
         let training = Self::put_together(recipe, loaded, Some(folder), false)?;
         training.errors(&training.operator(), 1)?;
         if !training.save()? {
@@ -151,7 +149,7 @@ impl Training {
         steps: Option<u64>,
         budget: Option<Budget>,
         cache: Option<&Path>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         let run = RunFolder::open(folder)?;
         let mut recipe = run.read_recipe()?;
@@ -160,7 +158,7 @@ impl Training {
             (recipe.train.steps, recipe.train.budget) = (steps, budget);
             recipe.train.epochs = None;
         }
-        let loaded = Loaded::of_recipe(&recipe, cache, watch)?;
+        let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
         let training = Self::put_together(recipe, loaded, Some(run), true)?;
         let (progress, per_epoch) = (training.state.progress, training.steps_per_epoch());
         let limits = &training.recipe.train;
@@ -263,9 +261,21 @@ impl Training {
         notes
     }
 
-    /// How far the functions of projection and decoder are from the training data.
-    pub fn floors(&self) -> Floors {
+    /// How far the functions of a network are from the training data, however well it learns: those of the projection at
+    /// sensors that a fit does not see, as a share of the spread of the readings; and those of the decoder at the targets
+    /// that they were fitted to, a relative L² error. None where that cannot be told.
+    pub fn floors(&self) -> [Option<f64>; 2] {
         self.samples.floors
+    }
+
+    /// The seconds that each of so many steps on all the samples takes, from the operator's numbers.
+    pub fn time_steps(
+        operator: &Operator,
+        samples: &[Sample],
+        recipe: &TrainRecipe,
+        steps: usize,
+    ) -> Result<Vec<f64>> {
+        step::time_steps(operator, samples, recipe, steps)
     }
 
     /// Steps done.
@@ -358,15 +368,12 @@ impl Training {
             }
             let done = share - self.recipe.train.share(step_before, per_epoch, before);
             let pace = started.elapsed().as_secs_f64() / done.max(0.0);
-            observer.status(&Status {
-                share,
-                eta: if share < 1.0 {
-                    (1.0 - share) * pace
-                } else {
-                    0.0
-                },
-                record,
-            });
+            let eta = if share < 1.0 {
+                (1.0 - share) * pace
+            } else {
+                0.0
+            };
+            observer.status(&record, share, eta);
             if share >= 1.0 {
                 break Stop::Finished;
             }

@@ -20,7 +20,7 @@ use crate::train::metrics::{Metrics, Record};
 use crate::train::recipe::Recipe;
 
 /// The file that is read when a run's folder is named.
-pub const BEST: &str = "best.safetensors";
+pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const RECIPE: &str = "recipe.toml";
 pub(crate) const LAST: &str = "last.safetensors";
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";

@@ -8,15 +8,15 @@ use rand::seq::index;
 use rayon::prelude::*;
 
 use crate::config::ModelConfig;
-use crate::data::{
-    Channel, Dataset, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, Watch,
-};
-use crate::encoders::{Encoded, all_along};
+use crate::data::{Channel, Dataset, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors};
+use crate::encoders::Encoded;
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
 use crate::network::Entry;
+use crate::observer::Observer;
 use crate::operator::{Code, Design, Parts};
 use crate::rng::stream;
+use crate::spaces::all_along;
 use crate::train::coefficients::TargetFits;
 use crate::train::recipe::{Recipe, TrainRecipe};
 
@@ -35,7 +35,11 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// The data that the recipe names.
-    pub fn of_recipe(recipe: &Recipe, cache: Option<&Path>, watch: &dyn Watch) -> Result<Self> {
+    pub fn of_recipe(
+        recipe: &Recipe,
+        cache: Option<&Path>,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
         let (train, val) = recipe.data.sources(cache)?;
         let data = &recipe.data;
         let collect = |source: &Dataset, wanted: Option<usize>, name: &str| {
@@ -47,7 +51,7 @@ impl Loaded {
                     let what = format!("the file has {}", there.unwrap_or(0));
                     Err(refuse(what).with_value(n))
                 }
-                _ => source.collect(wanted.unwrap_or(source.usual()), watch),
+                _ => source.collect(wanted.unwrap_or(source.usual()), observer),
             }
         };
         let (mut meta, files) = (train.meta()?, train.available().is_some());
@@ -108,7 +112,8 @@ pub(crate) struct TrainingSamples {
     pub size: f64,
     /// The training targets as coefficients, where steps compare those.
     pub targets: Option<TargetFits>,
-    pub floors: Floors,
+    /// How far functions are from the data: see [`Training::floors`](crate::train::Training::floors).
+    pub floors: [Option<f64>; 2],
 }
 
 impl TrainingSamples {
@@ -120,19 +125,9 @@ impl TrainingSamples {
             val_codes: Vec::new(),
             size: 1.0,
             targets: None,
-            floors: Floors::default(),
+            floors: [None; 2],
         }
     }
-}
-
-/// How far the functions of a network are from its training data, however well it learns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Floors {
-    /// The functions of the projection, at sensors that a fit does not see, as a share of the spread of the readings.
-    pub sensors: Option<f64>,
-    /// Those of the decoder, at the targets that they were fitted to: a relative L² error. None where the targets are
-    /// too few to tell.
-    pub targets: Option<f64>,
 }
 
 /// The network for this data, with its numbers. `known` are those that were taken from the data before, in a training
@@ -202,10 +197,7 @@ pub(crate) fn prepare(
         }
     };
     let sensors: Vec<&Sensors> = scaled.iter().map(|s| &s.sensors).collect();
-    let floors = Floors {
-        sensors: design.parts.left_out(&entries, &sensors),
-        targets: target_floor,
-    };
+    let floors = [design.parts.left_out(&entries, &sensors), target_floor];
     let coords = &design.meta.sensor_coords;
     let symmetries = options.symmetries;
     let kept = options.sensors.is_none()

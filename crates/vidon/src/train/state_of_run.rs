@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::train::checkpoint::{Best, Progress};
-use crate::train::metrics::read_metrics;
+use crate::train::metrics::Record;
 use crate::train::recipe::Recipe;
 use crate::train::run_folder::RECIPE;
 
@@ -25,7 +25,7 @@ impl RunState {
             return Ok(None);
         }
         // Any record tells how long an epoch is; the checkpoint alone tells where a resumed training goes on.
-        let records = read_metrics(folder)?;
+        let records = Record::read_all(folder)?;
         let last = records.last().filter(|r| r.step > 0);
         Ok(Some(Self {
             recipe: Recipe::read(&path)?,

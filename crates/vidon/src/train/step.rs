@@ -146,7 +146,7 @@ pub(crate) fn take_step(
 
 /// The seconds that each of so many steps on all the samples takes, the making of the batch included, from the
 /// operator's numbers.
-pub fn time_steps(
+pub(super) fn time_steps(
     operator: &Operator,
     samples: &[Sample],
     train: &TrainRecipe,

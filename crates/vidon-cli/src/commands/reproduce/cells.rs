@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use vidon::ModelName;
 use vidon::problems::known;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe};
-use vidon::{ModelName, Published, published};
 
+use super::published::{Published, published};
 use crate::choice::{Choice, a_problem, name_of, one_of};
 use crate::commands::generate::LAYOUTS;
 use crate::commands::train::{limit_among, parse};
@@ -206,6 +207,21 @@ mod tests {
             assert_eq!((cells.len(), names.len()), (count, count));
             let known = cells.iter().filter(|c| c.published().is_some()).count();
             assert_eq!(known, published);
+        }
+    }
+
+    #[test]
+    fn recipes_name_the_errors_of_the_paper() {
+        for cell in cells(Family::Paper).unwrap() {
+            let Published { mean, std } = cell.published().expect("a cell of the table");
+            let error = format!("test error: {:.2} ± {:.2} %.", 100.0 * mean, 100.0 * std);
+            assert!(cell.text.contains(&error), "{}: {error}", cell.name());
+        }
+        for (problem, layout, model) in [
+            ("allen-cahn", Layout::Regular, ModelName::Fno),
+            ("darcy", Layout::Missing, ModelName::DeepOnet),
+        ] {
+            assert!(published(problem, layout, model).is_none());
         }
     }
 

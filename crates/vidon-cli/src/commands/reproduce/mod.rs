@@ -3,6 +3,7 @@
 mod cells;
 mod machine;
 mod page;
+pub mod published;
 mod report;
 mod state;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use vidon::plot::{Marks, Panel, draw, validation_panel};
+use vidon::plot::Picture;
 use vidon::problems::{Problem, known};
 use vidon::sensors::Layout;
-use vidon::train::{Record, read_metrics};
+use vidon::train::Record;
 
 use super::cells::{Cell, FAMILIES, Family, cells};
 use super::page::{Block, write_page};
@@ -77,7 +77,7 @@ pub fn write_report(out: &Path) -> Result<()> {
             if let Some(standing) = &state.standing {
                 begun.push(Begun {
                     by_recipe: standing.follows(&cell.recipe(&[], None)?)?,
-                    records: read_metrics(&folder)?,
+                    records: Record::read_all(&folder)?,
                     cell,
                     state,
                 });
@@ -181,25 +181,21 @@ fn section(out: &Path, problem: &dyn Problem, begun: &[&Begun]) -> Result<Vec<Bl
         };
         (column.clone(), Layout::ALL.map(pair).to_vec())
     });
-    let chart = Panel {
-        title: format!("{name}: filled ours, hollow the paper"),
-        x_label: "layout".into(),
-        y_label: "test error, %".into(),
-        marks: Marks::Dots {
-            groups: Layout::ALL.map(Layout::name).to_vec(),
-            series: series.collect(),
-        },
-        scale: None,
-        bounds: None,
-    };
+    let chart = Picture::dots(
+        &format!("{name}: filled ours, hollow the paper"),
+        ["layout", "test error, %"],
+        Layout::ALL.map(Layout::name).to_vec(),
+        series.collect(),
+    );
     let curves = columns.iter().map(|column| {
         let own = begun.iter().filter(|b| b.column() == *column);
         let runs = own.map(|b| (b.cell.layout.name(), b.records.clone()));
-        validation_panel(&format!("{name}: {column}"), &runs.collect::<Vec<_>>())
+        Picture::validation(&format!("{name}: {column}"), &runs.collect::<Vec<_>>())
     });
-    let figure = |file: String, panels: &[Panel], words: String| -> Result<Block> {
+    let curves = curves.reduce(Picture::and).expect("a column");
+    let figure = |file: String, picture: &Picture, words: String| -> Result<Block> {
         let file = PathBuf::from(file);
-        draw(&out.join(&file), panels, 2)?;
+        picture.save(&out.join(&file))?;
         Ok(Block::Figure { file, words })
     };
     let mut blocks = vec![
@@ -207,12 +203,12 @@ fn section(out: &Path, problem: &dyn Problem, begun: &[&Begun]) -> Result<Vec<Bl
         table,
         figure(
             format!("{name}.png"),
-            &[chart],
+            &chart,
             format!("Test errors of {name}: ours (filled) beside the paper's (hollow)."),
         )?,
         figure(
             format!("{name}-learning.png"),
-            &curves.collect::<Vec<_>>(),
+            &curves,
             format!("Learning curves of {name}: the best validation error so far."),
         )?,
     ];

@@ -37,97 +37,94 @@ impl Default for ArrayNames {
     }
 }
 
-/// Turns padded NumPy arrays into a dataset. Samples are named by their index.
-pub fn import_npz(
-    path: &Path,
-    names: &ArrayNames,
-    details: &Details,
-    out: &Path,
-) -> Result<Imported> {
-    let mut archive = Archive::open(path)?;
-    let there = archive.names();
-    let mut notes = Vec::new();
-    let mut counts = |given: &Option<String>, usual: &str| {
-        let name = given
-            .clone()
-            .or_else(|| there.iter().find(|n| *n == usual).cloned());
-        if name.is_none() {
-            notes.push(format!(
-                "no array {usual}: all entries of every sample are taken as real"
-            ));
-        }
-        name
-    };
-    let sensor_counts = counts(&names.counts, "counts");
-    let target_counts = counts(&names.target_counts, "target_counts");
-    let sensors = Padded::read(
-        path,
-        &mut archive,
-        None,
-        [&names.coords, &names.values],
-        sensor_counts,
-    )?;
-    let n = sensors.counts.len();
-    let target_names = [&names.target_coords, &names.target_values];
-    let targets = Padded::read(path, &mut archive, Some(n), target_names, target_counts)?;
-    let numbered = |stem: &str, width: usize| -> Vec<Channel> {
-        match width {
-            1 => vec![Channel::named(stem)],
-            _ => (0..width)
-                .map(|i| Channel::named(format!("{stem}{i}")))
-                .collect(),
-        }
-    };
-    let meta = Meta::new(
-        &path.file_stem().unwrap_or_default().to_string_lossy(),
-        numbered("x", sensors.widths[0]),
-        numbered(&names.values, sensors.widths[1]),
-        numbered("y", targets.widths[0]),
-        numbered(&names.target_values, targets.widths[1]),
-    );
-    for (side, array) in [
-        (&meta.channels()[..2], &names.values),
-        (&meta.channels()[2..], &names.target_values),
-    ] {
-        let mut all: Vec<&str> = side
-            .iter()
-            .flat_map(|c| c.iter().map(|c| &c.name[..]))
-            .collect();
-        all.sort_unstable();
-        if all.windows(2).any(|w| w[0] == w[1]) {
-            let what = "would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name";
-            return Err(Error::data(path, what).in_column(array));
-        }
-    }
-    let mut collector = Collector::new([path, path], out, meta, details)?;
-    for (pair, padded) in [&sensors, &targets].into_iter().enumerate() {
-        for i in 0..n {
-            let sample = collector.sample(&i.to_string());
-            for k in 0..padded.counts[i] {
-                let [coords, values] = padded.entry(i, k);
-                let place = |error: Error, component: usize| {
-                    let array = &padded.names[usize::from(component >= coords.len())];
-                    error.at(format!("sample {i}, entry {k}")).in_column(array)
-                };
-                let mut numbers = coords.iter().chain(values);
-                let too_large = |v: &f64| !v.is_nan() && v.abs() > f32::MAX as f64;
-                if let Some(component) = numbers.position(too_large) {
-                    return Err(place(
-                        Error::data(path, "is not a finite float32"),
-                        component,
-                    ));
-                }
-                collector
-                    .add(sample, pair, coords.iter().copied(), values.iter().copied())
-                    .map_err(|gap| {
-                        let what = "is missing (NaN); fill it, or leave such entries out with --missing skip";
-                        place(Error::data(path, what), gap)
-                    })?;
+impl ArrayNames {
+    /// Turns padded NumPy arrays into a dataset. Samples are named by their index.
+    pub fn import(&self, path: &Path, details: &Details, out: &Path) -> Result<Imported> {
+        let mut archive = Archive::open(path)?;
+        let there = archive.names();
+        let mut notes = Vec::new();
+        let mut counts = |given: &Option<String>, usual: &str| {
+            let name = given
+                .clone()
+                .or_else(|| there.iter().find(|n| *n == usual).cloned());
+            if name.is_none() {
+                notes.push(format!(
+                    "no array {usual}: all entries of every sample are taken as real"
+                ));
+            }
+            name
+        };
+        let sensor_counts = counts(&self.counts, "counts");
+        let target_counts = counts(&self.target_counts, "target_counts");
+        let sensors = Padded::read(
+            path,
+            &mut archive,
+            None,
+            [&self.coords, &self.values],
+            sensor_counts,
+        )?;
+        let n = sensors.counts.len();
+        let target_names = [&self.target_coords, &self.target_values];
+        let targets = Padded::read(path, &mut archive, Some(n), target_names, target_counts)?;
+        let numbered = |stem: &str, width: usize| -> Vec<Channel> {
+            match width {
+                1 => vec![Channel::named(stem)],
+                _ => (0..width)
+                    .map(|i| Channel::named(format!("{stem}{i}")))
+                    .collect(),
+            }
+        };
+        let meta = Meta::new(
+            &path.file_stem().unwrap_or_default().to_string_lossy(),
+            numbered("x", sensors.widths[0]),
+            numbered(&self.values, sensors.widths[1]),
+            numbered("y", targets.widths[0]),
+            numbered(&self.target_values, targets.widths[1]),
+        );
+        for (side, array) in [
+            (&meta.channels()[..2], &self.values),
+            (&meta.channels()[2..], &self.target_values),
+        ] {
+            let mut all: Vec<&str> = side
+                .iter()
+                .flat_map(|c| c.iter().map(|c| &c.name[..]))
+                .collect();
+            all.sort_unstable();
+            if all.windows(2).any(|w| w[0] == w[1]) {
+                let what = "would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name";
+                return Err(Error::data(path, what).in_column(array));
             }
         }
+        let mut collector = Collector::new([path, path], out, meta, details)?;
+        for (pair, padded) in [&sensors, &targets].into_iter().enumerate() {
+            for i in 0..n {
+                let sample = collector.sample(&i.to_string());
+                for k in 0..padded.counts[i] {
+                    let [coords, values] = padded.entry(i, k);
+                    let place = |error: Error, component: usize| {
+                        let array = &padded.names[usize::from(component >= coords.len())];
+                        error.at(format!("sample {i}, entry {k}")).in_column(array)
+                    };
+                    let mut numbers = coords.iter().chain(values);
+                    let too_large = |v: &f64| !v.is_nan() && v.abs() > f32::MAX as f64;
+                    if let Some(component) = numbers.position(too_large) {
+                        return Err(place(
+                            Error::data(path, "is not a finite float32"),
+                            component,
+                        ));
+                    }
+                    collector
+                        .add(sample, pair, coords.iter().copied(), values.iter().copied())
+                        .map_err(|gap| {
+                            let what = "is missing (NaN); fill it, or leave such entries out with --missing skip";
+                            place(Error::data(path, what), gap)
+                        })?;
+                }
+            }
+        }
+        collector.notes = notes;
+        collector.finish(out)
     }
-    collector.notes = notes;
-    collector.finish(out)
 }
 
 /// Coordinates and values of one side (sensors or targets), padded to `most` entries a sample.
@@ -269,7 +266,9 @@ mod tests {
             ),
         ]);
         let out = folder.path().join("o.parquet");
-        import_npz(&path, &ArrayNames::default(), &Details::default(), &out).unwrap();
+        ArrayNames::default()
+            .import(&path, &Details::default(), &out)
+            .unwrap();
         let reader = DatasetReader::open(&out).unwrap();
         assert_eq!(reader.meta().widths(), [1, 1, 2, 2]);
         let first = reader.sample(0).unwrap();
@@ -289,12 +288,7 @@ mod tests {
         let targets: (&str, &[usize], &[f32]) = ("target_values", &[1, 1], &[0.0]);
         let import = |arrays: &[_], details: &Details| {
             let (folder, path) = npz(arrays);
-            import_npz(
-                &path,
-                &ArrayNames::default(),
-                details,
-                &folder.path().join("o.parquet"),
-            )
+            ArrayNames::default().import(&path, details, &folder.path().join("o.parquet"))
         };
         for (arrays, words) in [
             (
@@ -359,7 +353,7 @@ mod tests {
         ];
         let (folder, path) = npz(&square);
         let out = folder.path().join("o.parquet");
-        let import = |names: &ArrayNames| import_npz(&path, names, &Details::default(), &out);
+        let import = |names: &ArrayNames| names.import(&path, &Details::default(), &out);
         let error = import(&ArrayNames::default()).unwrap_err().to_string();
         assert!(
             error.contains("(3, 3, d), or (1, 3, d) for all samples"),
@@ -373,7 +367,8 @@ mod tests {
             counts,
             ..Default::default()
         };
-        let error = import_npz(&path, &names, &Details::default(), &out)
+        let error = names
+            .import(&path, &Details::default(), &out)
             .unwrap_err()
             .to_string();
         assert!(
@@ -387,13 +382,15 @@ mod tests {
             values: "x".into(),
             ..Default::default()
         };
-        let error = import_npz(&path, &names, &Details::default(), &out)
+        let error = names
+            .import(&path, &Details::default(), &out)
             .unwrap_err()
             .to_string();
         assert!(error.contains("would be called as a coordinate"), "{error}");
         let (_folder, path) = npz(&[("coords", &[1, 1], &[0.0]), ("values", &[1 << 50, 0], &[])]);
-        let error =
-            import_npz(&path, &ArrayNames::default(), &Details::default(), &out).unwrap_err();
+        let error = ArrayNames::default()
+            .import(&path, &Details::default(), &out)
+            .unwrap_err();
         assert!(error.to_string().contains("none of them 0"), "{error}");
     }
 }

@@ -6,8 +6,8 @@ mod npz;
 pub(crate) mod table;
 mod tables;
 
-pub use arrays::{ArrayNames, import_npz};
-pub use tables::{Columns, import_tables};
+pub use arrays::ArrayNames;
+pub use tables::Columns;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

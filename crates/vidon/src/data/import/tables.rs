@@ -18,85 +18,88 @@ pub struct Columns {
     pub target_values: Vec<String>,
 }
 
-/// Turns a table of readings and a table of targets (none: the same one) into a dataset.
-pub fn import_tables(
-    readings: &Path,
-    targets: Option<&Path>,
-    columns: &Columns,
-    details: &Details,
-    out: &Path,
-) -> Result<Imported> {
-    let channels = |names: &[String]| -> Vec<Channel> {
-        let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
-        names
-            .iter()
-            .map(|n| Channel {
-                unit: unit(n),
-                ..Channel::named(n.as_str())
-            })
-            .collect()
-    };
-    let meta = Meta::new(
-        &readings.file_stem().unwrap_or_default().to_string_lossy(),
-        channels(&columns.coords),
-        channels(&columns.values),
-        channels(&columns.target_coords),
-        channels(&columns.target_values),
-    );
-    let sources = [readings, targets.unwrap_or(readings)];
-    let mut collector = Collector::new(sources, out, meta, details)?;
-    let sides = [
-        (&columns.coords, &columns.values),
-        (&columns.target_coords, &columns.target_values),
-    ];
-    // One table for both sides is read once: it may be a pipe.
-    let wanted = |sides: &[(&Vec<String>, &Vec<String>)]| -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for name in sides
-            .iter()
-            .flat_map(|(coords, values)| coords.iter().chain(*values))
-        {
-            if !names.contains(name) {
-                names.push(name.clone());
+impl Columns {
+    /// Turns a table of readings and a table of targets (none: the same one) into a dataset.
+    pub fn import(
+        &self,
+        readings: &Path,
+        targets: Option<&Path>,
+        details: &Details,
+        out: &Path,
+    ) -> Result<Imported> {
+        let channels = |names: &[String]| -> Vec<Channel> {
+            let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
+            names
+                .iter()
+                .map(|n| Channel {
+                    unit: unit(n),
+                    ..Channel::named(n.as_str())
+                })
+                .collect()
+        };
+        let meta = Meta::new(
+            &readings.file_stem().unwrap_or_default().to_string_lossy(),
+            channels(&self.coords),
+            channels(&self.values),
+            channels(&self.target_coords),
+            channels(&self.target_values),
+        );
+        let sources = [readings, targets.unwrap_or(readings)];
+        let mut collector = Collector::new(sources, out, meta, details)?;
+        let sides = [
+            (&self.coords, &self.values),
+            (&self.target_coords, &self.target_values),
+        ];
+        // One table for both sides is read once: it may be a pipe.
+        let wanted = |sides: &[(&Vec<String>, &Vec<String>)]| -> Vec<String> {
+            let mut names: Vec<String> = Vec::new();
+            for name in sides
+                .iter()
+                .flat_map(|(coords, values)| coords.iter().chain(*values))
+            {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+            names
+        };
+        let mut tables = Vec::new();
+        for (path, names) in match targets {
+            None => vec![(readings, wanted(&sides))],
+            Some(targets) => vec![
+                (readings, wanted(&sides[..1])),
+                (targets, wanted(&sides[1..])),
+            ],
+        } {
+            let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
+            tables.push((read_table(path, Some(&self.sample), &borrowed)?, names));
+        }
+        for (pair, (coords, values)) in sides.into_iter().enumerate() {
+            let (table, names) = &tables[pair.min(tables.len() - 1)];
+            let place = |name: &String| names.iter().position(|n| n == name).expect("it was read");
+            let at: Vec<usize> = coords.iter().chain(values).map(place).collect();
+            for i in 0..table.len() {
+                let sample = collector.sample(&table.ids[i]);
+                let cell = |&column: &usize| table.numbers[column][i];
+                let (coord_cells, value_cells) = at.split_at(coords.len());
+                collector
+                    .add(
+                        sample,
+                        pair,
+                        coord_cells.iter().map(cell),
+                        value_cells.iter().map(cell),
+                    )
+                    .map_err(|gap| {
+                        let what =
+                            "is missing; fill it, or leave such lines out with --missing skip";
+                        Error::data(sources[pair], what)
+                            .at(table.place(i))
+                            .in_column(&names[at[gap]])
+                    })?;
             }
         }
-        names
-    };
-    let mut tables = Vec::new();
-    for (path, names) in match targets {
-        None => vec![(readings, wanted(&sides))],
-        Some(targets) => vec![
-            (readings, wanted(&sides[..1])),
-            (targets, wanted(&sides[1..])),
-        ],
-    } {
-        let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-        tables.push((read_table(path, Some(&columns.sample), &borrowed)?, names));
+        collector.finish(out)
     }
-    for (pair, (coords, values)) in sides.into_iter().enumerate() {
-        let (table, names) = &tables[pair.min(tables.len() - 1)];
-        let place = |name: &String| names.iter().position(|n| n == name).expect("it was read");
-        let at: Vec<usize> = coords.iter().chain(values).map(place).collect();
-        for i in 0..table.len() {
-            let sample = collector.sample(&table.ids[i]);
-            let cell = |&column: &usize| table.numbers[column][i];
-            let (coord_cells, value_cells) = at.split_at(coords.len());
-            collector
-                .add(
-                    sample,
-                    pair,
-                    coord_cells.iter().map(cell),
-                    value_cells.iter().map(cell),
-                )
-                .map_err(|gap| {
-                    let what = "is missing; fill it, or leave such lines out with --missing skip";
-                    Error::data(sources[pair], what)
-                        .at(table.place(i))
-                        .in_column(&names[at[gap]])
-                })?;
-        }
-    }
-    collector.finish(out)
 }
 
 #[cfg(test)]
@@ -139,7 +142,7 @@ mod tests {
                 missing,
                 ..Details::default()
             };
-            import_tables(&path, None, columns, &details, &out)?
+            columns.import(&path, None, &details, &out)?
         };
         let samples = DatasetReader::open(&out)?
             .samples()?
@@ -208,7 +211,9 @@ mod tests {
             ranges: [("x".into(), [0.0, 8.0])].into(),
             ..Details::default()
         };
-        import_tables(&readings, Some(&targets), &columns, &details, &out).unwrap();
+        columns
+            .import(&readings, Some(&targets), &details, &out)
+            .unwrap();
         let reader = DatasetReader::open(&out).unwrap();
         let Meta {
             sensor_coords,
@@ -232,14 +237,14 @@ mod tests {
                 ranges: [(name.into(), [0.0, 3.5])].into(),
                 ..Details::default()
             };
-            let refused = import_tables(&readings, Some(&targets), &columns, &details, &out);
+            let refused = columns.import(&readings, Some(&targets), &details, &out);
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
         assert_eq!(reader.sample(0).unwrap().query_coords.data(), [4.0, 0.2]);
         assert_eq!(reader.sample(1).unwrap().targets.data(), [1.0]);
         std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n").unwrap();
-        let lacking = import_tables(&readings, Some(&targets), &columns, &details, &out);
+        let lacking = columns.import(&readings, Some(&targets), &details, &out);
         let error = lacking.unwrap_err().to_string();
         assert!(
             error.contains("sample \"1\" has sensors but no targets"),
@@ -311,7 +316,7 @@ mod tests {
         }
         let (folder, path) = folder_with("t.csv", b"run,x,y,p,u,v\n\xff\xfe,1,1,1,1,1\n");
         let out = folder.path().join("o.parquet");
-        let error = import_tables(&path, None, &columns(), &Details::default(), &out);
+        let error = columns().import(&path, None, &Details::default(), &out);
         assert!(error.unwrap_err().to_string().contains("UTF-8"));
         assert!(!out.exists());
     }
@@ -355,7 +360,7 @@ mod tests {
     #[test]
     fn the_input_is_never_written_over() {
         let (_folder, path) = folder_with("t.csv", TABLE);
-        let refused = import_tables(&path, None, &columns(), &Details::default(), &path);
+        let refused = columns().import(&path, None, &Details::default(), &path);
         assert!(
             refused
                 .unwrap_err()
@@ -393,7 +398,9 @@ mod tests {
         let run = || -> ArrayRef { Arc::new(StringArray::from(vec!["B", "A", "B"])) };
         let (folder, path) = table(number(&[1.0, 4.0, 7.0]), run());
         let out = folder.path().join("o.parquet");
-        import_tables(&path, None, &columns(), &Details::default(), &out).unwrap();
+        columns()
+            .import(&path, None, &Details::default(), &out)
+            .unwrap();
         let samples: Vec<Sample> = DatasetReader::open(&out)
             .unwrap()
             .samples()
@@ -416,7 +423,7 @@ mod tests {
             ),
         ] {
             let (_folder, path) = table(p, run());
-            let refused = import_tables(&path, None, &columns(), &Details::default(), &out);
+            let refused = columns().import(&path, None, &Details::default(), &out);
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }

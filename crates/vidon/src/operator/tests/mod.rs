@@ -13,11 +13,10 @@ use rand::RngExt;
 use super::*;
 use crate::cores::{CoreConfig, FnoConfig, MlpConfig};
 use crate::data::Rows;
-use crate::decoders::{BasisConfig, DecoderConfig, GridAnswerConfig, LearnedConfig, PodConfig};
+use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig, PodConfig};
 use crate::domain::product;
 use crate::encoders::{
-    EncoderConfig, Encoding, GridConfig, HeadsConfig, KrigeConfig, Positional, ProjectionConfig,
-    VectorConfig,
+    EncoderConfig, Encoding, HeadsConfig, KrigeConfig, Positional, ProjectionConfig, VectorConfig,
 };
 use crate::network::Activation;
 use crate::rng::{Rng, stream};
@@ -156,9 +155,9 @@ fn projection(functions: usize, periodic: bool) -> EncoderConfig {
 
 fn on_grid(config: FnoConfig) -> ModelConfig {
     ModelConfig {
-        encoders: vec![EncoderConfig::Grid(GridConfig {})],
+        encoders: vec![EncoderConfig::Grid {}],
         core: CoreConfig::Fno(config),
-        decoder: DecoderConfig::Grid(GridAnswerConfig {}),
+        decoder: DecoderConfig::Grid {},
     }
 }
 

@@ -17,7 +17,7 @@ use crate::spaces::{Basis, Frame, Symmetries, Symmetry};
 const MOST_AXES: usize = 3;
 
 #[derive(Debug)]
-pub(crate) struct SymmetryAverage {
+pub(super) struct SymmetryAverage {
     /// Each with what undoes it.
     all: Vec<[Symmetry; 2]>,
     /// The decoder's functions of space and more, so that no symmetry leaves them; how many are the decoder's, and how

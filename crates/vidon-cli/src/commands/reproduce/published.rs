@@ -1,7 +1,7 @@
 //! The errors that the paper publishes: what a reproduction is measured against.
 
-use crate::config::ModelName;
-use crate::sensors::Layout;
+use vidon::ModelName;
+use vidon::sensors::Layout;
 
 /// A published mean relative L² test error. Its deviation is over five trainings, or five test sets for layouts that
 /// change from sample to sample.
