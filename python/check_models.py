@@ -75,19 +75,19 @@ def project(config, w, x, u):
 def fno_between_bases(core, projection, decoder, w, coefs, outputs):
     """The fit on a grid, an FNO, and its answer in the decoder's functions."""
     frames = [projection["frame"], decoder["frame"]]
-    n = core["grid"]
+    n, axes = core["grid"], len(frames[0]["lo"])
     torus = all(f["family"] == "periodic" for f in frames)
     axis = np.arange(n) / (n if torus else n - 1)
-    unit = np.array(list(itertools.product(axis, axis)))
-    place = lambda f: np.array(f["lo"][:2]) + unit * (np.array(f["hi"][:2]) - np.array(f["lo"][:2]))
+    unit = np.array(list(itertools.product(axis, repeat=axes)))
+    place = lambda f: np.array(f["lo"][:axes]) + unit * (np.array(f["hi"][:axes]) - np.array(f["lo"][:axes]))
     seen, _ = fourier(frames[0], projection["functions"], place(frames[0]), whole=True)
-    space = {"family": frames[1]["family"], "lo": frames[1]["lo"][:2], "hi": frames[1]["hi"][:2]}
+    space = {"family": frames[1]["family"], "lo": frames[1]["lo"][:axes], "hi": frames[1]["hi"][:axes]}
     basis, _ = fourier(space, decoder["functions"], place(frames[1]))
     read = np.linalg.solve(basis.T @ basis + 1e-6 * len(unit) * np.eye(basis.shape[1]), basis.T)
     values = [(seen @ coefs.T - w["core.input"][0]) / w["core.input"][1]]
     if core["coords"]:
         values.append(2 * unit - 1)
-    answer = fno_on_grid(core, w, np.hstack(values), n, n)
+    answer = fno_on_grid(core, w, np.hstack(values), [n] * axes)
     # Rows: outputs, then functions of time.
     answer = (read @ answer).T.reshape(outputs, max(frames[1].get("times", 0), 1), -1)
     mean, spread = w["core.output"]
@@ -134,8 +134,7 @@ def contract(decoder, w, beta, y, outputs):
 def operator(config, w, x, u, y, outputs):
     encoders, core, decoder = config["encoders"], config["core"], config["decoder"]
     if decoder["kind"] == "grid":
-        n2 = int((x[:, 0] == x[0, 0]).sum())
-        return fno_on_grid(core, w, np.hstack([u, x]), len(x) // n2, n2)
+        return fno_on_grid(core, w, np.hstack([u, x]), [len(np.unique(axis)) for axis in x.T])
     if core["kind"] == "fno":
         coefs = project(encoders[0], w, x, u)
         beta = fno_between_bases(core, encoders[0], decoder, w, coefs, outputs)
@@ -154,28 +153,32 @@ def gelu(x):
     return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def fno_on_grid(config, w, seen, n1, n2):
+def fno_on_grid(config, w, seen, grid):
     linear = lambda name, v: v @ w[f"core.{name}.weight"].T + w[f"core.{name}.bias"]
-    m = config["modes"]
-    v = linear("lift", seen).reshape(n1, n2, -1)
+    m, axes = config["modes"], tuple(range(len(grid)))
+    v = linear("lift", seen).reshape(*grid, -1)
     # Half of an odd grid is rounded up.
-    p1, p2 = (math.floor(config["padding"] * n + 0.5) for n in (n1, n2))
-    v = np.pad(v, [(0, p1), (0, p2), (0, 0)])
+    v = np.pad(v, [(0, math.floor(config["padding"] * n + 0.5)) for n in grid] + [(0, 0)])
     for i in range(config["layers"]):
         weight = w[f"core.layers.{i}.spectral"]
         weight = weight[..., 0] + 1j * weight[..., 1]
-        spectrum = np.fft.rfft2(v, axes=(0, 1))
-        kept = np.zeros(spectrum.shape[:2] + (weight.shape[4],), complex)
-        for block, rows in [(0, slice(0, m)), (1, slice(-m, None))]:
-            kept[rows, :m] = np.einsum("xyi,xyio->xyo", spectrum[rows, :m], weight[block])
-        v = np.fft.irfft2(kept, s=v.shape[:2], axes=(0, 1)) + linear(f"layers.{i}.pointwise", v)
+        spectrum = np.fft.rfftn(v, axes=axes)
+        kept = np.zeros(spectrum.shape[:-1] + (weight.shape[-1],), complex)
+        # Along all axes but the last, frequencies 0 to m - 1 and -m to -1.
+        for blocks in itertools.product([0, 1], repeat=len(grid) - 1):
+            rows = tuple(slice(-m, None) if b else slice(0, m) for b in blocks) + (slice(0, m),)
+            own = weight[tuple(v for b in blocks for v in (b, slice(None)))]
+            kept[rows] = np.einsum("...i,...io->...o", spectrum[rows], own)
+        v = np.fft.irfftn(kept, s=v.shape[:-1], axes=axes) + linear(f"layers.{i}.pointwise", v)
         v = gelu(v) if i + 1 < config["layers"] else v
-    v = v[:n1, :n2].reshape(n1 * n2, -1)
+    v = v[tuple(slice(0, n) for n in grid)].reshape(math.prod(grid), -1)
     return linear("project.1", gelu(linear("project.0", v)))
 
 
 if __name__ == "__main__":
-    for name in ["vidon", "vidon_fourier", "vidon_projection", "vidon_core", "vidon_torus", "deeponet", "fno"]:
+    own = ["vidon", "vidon_fourier", "vidon_projection", "vidon_torus", "deeponet"]
+    spaces = [f"{kind}_{axes}d" for kind in ["vidon_core", "fno"] for axes in [1, 2, 3]]
+    for name in own + spaces:
         path = Path(sys.argv[1]) / name
         with safe_open(f"{path}.safetensors", "numpy") as file:
             config = json.loads(file.metadata()["vidon"])["model"]

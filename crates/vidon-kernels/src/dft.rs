@@ -1,4 +1,6 @@
-//! The lowest frequencies of functions on an n1 × n2 grid with C channels, and back.
+//! The lowest frequencies of functions on a grid of one, two or three axes with C channels, and back: along the last axis
+//! (the columns) those of real numbers, 0 to modes - 1; then along the others (the rows), the last of them first, those of
+//! complex numbers, 0 to modes - 1 and -modes to -1.
 //!
 //! With few frequencies the transforms are products with small matrices. Cosines are even and sines odd, so that
 //! a function is folded first,
@@ -14,20 +16,38 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-use crate::arena::Buffer;
+use crate::arena::{Buffer, Shared};
 use crate::isa::{Isa, dispatch};
 use crate::product::{Matrix, product};
 use crate::simd::Simd;
 
 pub(crate) struct Dft {
     isa: Isa,
-    grid: [usize; 2],
     modes: usize,
     channels: usize,
-    /// Along the columns: as it is, and with the weights of a real inverse transform (1, 2, 2, …, over n1·n2).
+    /// Along the columns: as it is, and with the weights of a real inverse transform (1, 2, 2, …, over all points).
     pub columns: Folded,
     pub scaled: Folded,
-    rows: Folded,
+    /// Along the other axes, the last of them first.
+    rows: Vec<Folded>,
+}
+
+/// Where the real and the imaginary channels of the k-th frequency so far are in a line: from k·step, and `gap` further on.
+#[derive(Clone, Copy)]
+struct Line {
+    count: usize,
+    step: usize,
+    gap: usize,
+}
+
+impl Line {
+    fn parts(self, k: usize) -> [usize; 2] {
+        [k * self.step, k * self.step + self.gap]
+    }
+
+    fn len(self, channels: usize) -> usize {
+        2 * self.count * channels
+    }
 }
 
 /// Cosines and sines of some frequencies on the folded circle.
@@ -205,46 +225,78 @@ pub(crate) struct Scratch {
     /// A row of the grid, folded.
     even: Buffer,
     odd: Buffer,
-    /// Real, then imaginary parts of the frequencies along the columns, for every row; and folded.
+    /// The frequencies along the columns, real, then imaginary parts, for every row.
     half: Buffer,
-    half_even: Buffer,
-    half_odd: Buffer,
-    /// Sums with cosines (frequencies 0 to modes) and with sines (1 to modes) along the rows.
+    /// For every axis of rows.
+    stages: Vec<Stage>,
+}
+
+/// What the transform along an axis of rows needs.
+struct Stage {
+    /// Lines, folded.
+    even: Buffer,
+    odd: Buffer,
+    /// Sums with cosines (frequencies 0 to modes) and with sines (1 to modes).
     cosines: Buffer,
     sines: Buffer,
+    /// The lines that the next axis sees, one for every point of it; none for the last.
+    planes: Buffer,
 }
 
 impl Dft {
-    pub fn new(isa: Isa, grid: [usize; 2], modes: usize, channels: usize) -> Self {
-        let [n1, n2] = grid;
-        let scale = |k: usize| if k == 0 { 1.0 } else { 2.0 } / (n1 * n2) as f32;
+    pub fn new(isa: Isa, grid: &[usize], modes: usize, channels: usize) -> Self {
+        let points: usize = grid.iter().product();
+        let scale = |k: usize| if k == 0 { 1.0 } else { 2.0 } / points as f32;
+        let (columns, others) = grid.split_last().expect("a grid has an axis");
         let low = [0..modes, 0..modes];
+        let rows = |n: &usize| Folded::new(*n, [0..modes + 1, 1..modes + 1], 1.0, |_| 1.0);
         Self {
             isa,
-            grid,
             modes,
             channels,
-            columns: Folded::new(n2, low.clone(), -1.0, |_| 1.0),
-            scaled: Folded::new(n2, low, -1.0, scale),
-            rows: Folded::new(n1, [0..modes + 1, 1..modes + 1], 1.0, |_| 1.0),
+            columns: Folded::new(*columns, low.clone(), -1.0, |_| 1.0),
+            scaled: Folded::new(*columns, low, -1.0, scale),
+            rows: others.iter().rev().map(rows).collect(),
         }
     }
 
-    /// Floats of a row of `half`.
-    fn line(&self) -> usize {
-        2 * self.modes * self.channels
+    /// The lines that the axis of rows `stage` sees.
+    fn line(&self, stage: usize) -> Line {
+        let (m, c) = (self.modes, self.channels);
+        match stage {
+            0 => Line {
+                count: m,
+                step: c,
+                gap: m * c,
+            },
+            _ => Line {
+                count: m * (2 * m).pow(stage as u32),
+                step: 2 * c,
+                gap: c,
+            },
+        }
     }
 
     pub fn scratch(&self) -> Scratch {
-        let (c, line) = (self.channels, self.line());
+        let c = self.channels;
+        let stage = |i: usize| {
+            let (rows, width) = (&self.rows[i], self.line(i).len(c));
+            let next = self.rows.get(i + 1).map_or(0, |next| next.n);
+            Stage {
+                even: Buffer::take(rows.even() * width),
+                odd: Buffer::take(rows.odd() * width),
+                cosines: Buffer::take((self.modes + 1) * width),
+                sines: Buffer::take(self.modes * width),
+                planes: Buffer::take(next * self.line(i + 1).len(c)),
+            }
+        };
+        // Lines of the first axis of rows, or of no rows at all.
+        let lines = self.rows.first().map_or(1, |rows| rows.n);
         Scratch {
             even: Buffer::take(self.columns.even() * c),
             odd: Buffer::take(self.columns.odd() * c),
-            half: Buffer::take(self.grid[0] * line),
-            half_even: Buffer::take(self.rows.even() * line),
-            half_odd: Buffer::take(self.rows.odd() * line),
-            cosines: Buffer::take((self.modes + 1) * line),
-            sines: Buffer::take(self.modes * line),
+            half: Buffer::take(lines * self.line(0).len(c)),
+            stages: (0..self.rows.len()).map(stage).collect(),
         }
     }
 
@@ -260,53 +312,97 @@ impl Dft {
         product(self.isa, matrix, (x, width), (out, width), width, false);
     }
 
-    /// From the grid to the spectrum. `place(row, column)` is where a frequency goes, real, then imaginary
-    /// channels; rows are 0..modes, then -modes..0.
+    /// From the grid to the spectrum of one sample: `place` says where the numbers of a frequency go, first the real, then
+    /// the imaginary channels. Frequencies are counted axis by axis, the last axis fastest.
     pub fn analyse<'a>(
         &self,
         columns: &Folded,
         x: &[f32],
-        place: impl Fn(usize, usize) -> &'a mut [f32],
+        place: impl Fn(usize) -> &'a mut [f32],
         scratch: &mut Scratch,
     ) {
-        let (isa, [n1, n2]) = (self.isa, self.grid);
-        let (m, c, line) = (self.modes, self.channels, self.line());
-        let rows = x[..n1 * n2 * c].chunks_exact(n2 * c);
-        for (x, half) in rows.zip(scratch.half.chunks_exact_mut(line)) {
-            fold(isa, x, c, &mut scratch.even, &mut scratch.odd);
-            let (re, im) = half.split_at_mut(m * c);
-            self.apply(&columns.cos, &scratch.even, re, c);
-            self.apply(&columns.sin, &scratch.odd, im, c);
+        let (m, c) = (self.modes, self.channels);
+        let (line, row) = (self.line(0).len(c), columns.n * c);
+        let Scratch {
+            even,
+            odd,
+            half,
+            stages,
+        } = scratch;
+        let mut columns_of = |x: &[f32], half: &mut [f32]| {
+            for (x, half) in x.chunks_exact(row).zip(half.chunks_exact_mut(line)) {
+                fold(self.isa, x, c, even, odd);
+                let (re, im) = half.split_at_mut(m * c);
+                self.apply(&columns.cos, even, re, c);
+                self.apply(&columns.sin, odd, im, c);
+            }
+        };
+        match &mut stages[..] {
+            [] => {
+                columns_of(x, half);
+                for k in 0..m {
+                    let (re, im) = place(k).split_at_mut(c);
+                    let [from_re, from_im] = self.line(0).parts(k);
+                    re.copy_from_slice(&half[from_re..][..c]);
+                    im.copy_from_slice(&half[from_im..][..c]);
+                }
+            }
+            [only] => {
+                columns_of(x, half);
+                self.rows_in(0, half, place, only);
+            }
+            [first, second] => {
+                let plane = self.line(1).len(c);
+                let mut planes = std::mem::replace(&mut first.planes, Buffer::take(0));
+                let slabs = x.chunks_exact(self.rows[0].n * row);
+                for (x, plane) in slabs.zip(planes.chunks_exact_mut(plane)) {
+                    columns_of(x, half);
+                    let shared = Shared::new(plane);
+                    // SAFETY: every frequency has a place of its own, asked for once.
+                    let place = |wave: usize| unsafe { shared.part(wave * 2 * c, 2 * c) };
+                    self.rows_in(0, half, place, first);
+                }
+                self.rows_in(1, &planes, place, second);
+                first.planes = planes;
+            }
+            _ => unreachable!("a grid has at most three axes"),
         }
-        fold(
-            isa,
-            &scratch.half,
-            line,
-            &mut scratch.half_even,
-            &mut scratch.half_odd,
+    }
+
+    /// Along the axis of rows `stage`, from its lines.
+    fn rows_in<'a>(
+        &self,
+        stage: usize,
+        half: &[f32],
+        place: impl Fn(usize) -> &'a mut [f32],
+        scratch: &mut Stage,
+    ) {
+        let (m, c, rows, line) = (
+            self.modes,
+            self.channels,
+            &self.rows[stage],
+            self.line(stage),
         );
-        self.apply(
-            &self.rows.cos,
-            &scratch.half_even,
-            &mut scratch.cosines,
-            line,
-        );
-        self.apply(&self.rows.sin, &scratch.half_odd, &mut scratch.sines, line);
+        let width = line.len(c);
+        fold(self.isa, half, width, &mut scratch.even, &mut scratch.odd);
+        self.apply(&rows.cos, &scratch.even, &mut scratch.cosines, width);
+        self.apply(&rows.sin, &scratch.odd, &mut scratch.sines, width);
         // What has no mirror image is put where nothing is read.
         let nowhere = &mut scratch.even;
-        for k in 0..m {
-            let part = |f: usize, at: usize| f * line + at..f * line + at + c;
-            let (re, im) = (k * c, (m + k) * c);
-            let (zero_re, zero_im) = place(0, k).split_at_mut(c);
-            let (cosines, sines) = (&scratch.cosines[..], &scratch.sines[..]);
+        let (cosines, sines) = (&scratch.cosines[..], &scratch.sines[..]);
+        for k in 0..line.count {
+            let part = |f: usize, at: usize| f * width + at..f * width + at + c;
+            let [re, im] = line.parts(k);
+            let (zero_re, zero_im) = place(k).split_at_mut(c);
             zero_re.copy_from_slice(&cosines[part(0, re)]);
             zero_im.copy_from_slice(&cosines[part(0, im)]);
             for f in 1..=m {
                 let cos = [re, im].map(|at| &cosines[part(f, at)]);
                 let sin = [re, im].map(|at| &sines[part(f - 1, at)]);
-                let (negative_re, negative_im) = place(2 * m - f, k).split_at_mut(c);
+                let (negative_re, negative_im) =
+                    place((2 * m - f) * line.count + k).split_at_mut(c);
                 let positive = match f < m {
-                    true => place(f, k),
+                    true => place(f * line.count + k),
                     false => &mut nowhere[..2 * c],
                 };
                 let (positive_re, positive_im) = positive.split_at_mut(c);
@@ -316,27 +412,85 @@ impl Dft {
         }
     }
 
-    /// The transpose: from the spectrum to the grid, added to what is there.
+    /// The transpose of [`analyse`](Self::analyse), added to what is in `out`.
     pub fn synthesise<'a>(
         &self,
         columns: &Folded,
-        place: impl Fn(usize, usize) -> &'a [f32],
+        place: impl Fn(usize) -> &'a [f32],
         out: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        let (isa, [n1, n2]) = (self.isa, self.grid);
-        let (m, c, line) = (self.modes, self.channels, self.line());
-        for k in 0..m {
-            let (re, im) = (k * c, (m + k) * c);
-            let (zero_re, zero_im) = place(0, k).split_at(c);
+        let (m, c) = (self.modes, self.channels);
+        let (line, row) = (self.line(0).len(c), columns.n * c);
+        let Scratch {
+            even,
+            odd,
+            half,
+            stages,
+        } = scratch;
+        let mut columns_of = |half: &[f32], out: &mut [f32]| {
+            for (out, half) in out.chunks_exact_mut(row).zip(half.chunks_exact(line)) {
+                let (re, im) = half.split_at(m * c);
+                self.apply(&columns.cos_back, re, even, c);
+                self.apply(&columns.sin_back, im, odd, c);
+                unfold(self.isa, even, odd, c, out, true);
+            }
+        };
+        match &mut stages[..] {
+            [] => {
+                for k in 0..m {
+                    let (re, im) = place(k).split_at(c);
+                    let [to_re, to_im] = self.line(0).parts(k);
+                    half[to_re..][..c].copy_from_slice(re);
+                    half[to_im..][..c].copy_from_slice(im);
+                }
+                columns_of(half, out);
+            }
+            [only] => {
+                self.rows_out(0, place, half, only);
+                columns_of(half, out);
+            }
+            [first, second] => {
+                let plane = self.line(1).len(c);
+                let mut planes = std::mem::replace(&mut first.planes, Buffer::take(0));
+                self.rows_out(1, place, &mut planes, second);
+                let slabs = out.chunks_exact_mut(self.rows[0].n * row);
+                for (out, plane) in slabs.zip(planes.chunks_exact(plane)) {
+                    self.rows_out(0, |wave| &plane[wave * 2 * c..][..2 * c], half, first);
+                    columns_of(half, out);
+                }
+                first.planes = planes;
+            }
+            _ => unreachable!("a grid has at most three axes"),
+        }
+    }
+
+    /// The transpose of [`rows_in`](Self::rows_in).
+    fn rows_out<'a>(
+        &self,
+        stage: usize,
+        place: impl Fn(usize) -> &'a [f32],
+        half: &mut [f32],
+        scratch: &mut Stage,
+    ) {
+        let (m, c, rows, line) = (
+            self.modes,
+            self.channels,
+            &self.rows[stage],
+            self.line(stage),
+        );
+        let width = line.len(c);
+        for k in 0..line.count {
+            let [re, im] = line.parts(k);
+            let (zero_re, zero_im) = place(k).split_at(c);
             scratch.cosines[re..][..c].copy_from_slice(zero_re);
             scratch.cosines[im..][..c].copy_from_slice(zero_im);
             for f in 1..=m {
-                let cos = &mut scratch.cosines[f * line..][..line];
-                let sin = &mut scratch.sines[(f - 1) * line..][..line];
-                let (negative_re, negative_im) = place(2 * m - f, k).split_at(c);
+                let cos = &mut scratch.cosines[f * width..][..width];
+                let sin = &mut scratch.sines[(f - 1) * width..][..width];
+                let (negative_re, negative_im) = place((2 * m - f) * line.count + k).split_at(c);
                 if f < m {
-                    let (positive_re, positive_im) = place(f, k).split_at(c);
+                    let (positive_re, positive_im) = place(f * line.count + k).split_at(c);
                     let (to, from) = (&mut cos[re..][..c], &mut sin[im..][..c]);
                     sum_and_difference(positive_re, negative_re, to, from);
                     let (to, from) = (&mut cos[im..][..c], &mut sin[re..][..c]);
@@ -351,26 +505,8 @@ impl Dft {
                 }
             }
         }
-        self.apply(
-            &self.rows.cos_back,
-            &scratch.cosines,
-            &mut scratch.half_even,
-            line,
-        );
-        self.apply(
-            &self.rows.sin_back,
-            &scratch.sines,
-            &mut scratch.half_odd,
-            line,
-        );
-        let (even, odd) = (&scratch.half_even, &scratch.half_odd);
-        unfold(isa, even, odd, line, &mut scratch.half, false);
-        let rows = out[..n1 * n2 * c].chunks_exact_mut(n2 * c);
-        for (out, half) in rows.zip(scratch.half.chunks_exact(line)) {
-            let (re, im) = half.split_at(m * c);
-            self.apply(&columns.cos_back, re, &mut scratch.even, c);
-            self.apply(&columns.sin_back, im, &mut scratch.odd, c);
-            unfold(isa, &scratch.even, &scratch.odd, c, out, true);
-        }
+        self.apply(&rows.cos_back, &scratch.cosines, &mut scratch.even, width);
+        self.apply(&rows.sin_back, &scratch.sines, &mut scratch.odd, width);
+        unfold(self.isa, &scratch.even, &scratch.odd, width, half, false);
     }
 }

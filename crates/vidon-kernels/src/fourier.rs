@@ -1,8 +1,8 @@
-//! A layer of a Fourier neural operator on an n1 × n2 grid with C channels: `y = σ( K x + x Wᵀ + b )`, where K
+//! A layer of a Fourier neural operator on a grid of one, two or three axes with C channels: `y = σ( K x + x Wᵀ + b )`, where K
 //! transforms the lowest `modes` frequencies per axis, multiplies each by its complex matrix and transforms back.
 //!
 //! With F the transform along the columns, G that along the rows ([`Dft`]) and s the weights of a real inverse
-//! transform (1, 2, 2, …, over n1·n2),
+//! transform (1, 2, 2, …, over all points),
 //!
 //!   K = (F s)ᵀ Gᵀ R G F,   and backward   Kᵀ = Fᵀ Gᵀ Rᵀ G (F s).
 //!
@@ -30,7 +30,8 @@ use crate::simd::Simd;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FourierLayer {
     pub samples: usize,
-    pub grid: [usize; 2],
+    /// Points per axis, one to three axes.
+    pub grid: Vec<usize>,
     /// A multiple of [`CHANNELS`](Self::CHANNELS).
     pub channels: usize,
     pub modes: usize,
@@ -42,14 +43,19 @@ impl FourierLayer {
     pub const CHANNELS: usize = 16;
 
     fn check(&self, x: &[f32], weights: &Weights) {
+        assert!(
+            (1..=3).contains(&self.grid.len()),
+            "one to three axes: {:?}",
+            self.grid
+        );
         let (c, waves) = (self.channels, self.waves());
         assert!(
             c > 0 && c.is_multiple_of(Self::CHANNELS),
             "channels come in sixteens: {c}"
         );
         assert!(
-            self.modes > 0 && 2 * self.modes <= self.grid[0].min(self.grid[1]),
-            "at least one mode, and at most half as many as the grid has points: {} of {:?}",
+            self.modes > 0 && self.grid.iter().all(|n| 2 * self.modes <= *n),
+            "at least one mode, and at most half as many as an axis has points: {} of {:?}",
             self.modes,
             self.grid
         );
@@ -63,22 +69,22 @@ impl FourierLayer {
     }
 
     fn points(&self) -> usize {
-        self.grid[0] * self.grid[1]
+        self.grid.iter().product()
     }
 
     /// Frequencies that are kept.
     fn waves(&self) -> usize {
-        2 * self.modes * self.modes
+        self.modes * (2 * self.modes).pow(self.grid.len() as u32 - 1)
     }
 
     /// Where the spectrum of a sample is, real then imaginary channels: frequency by frequency, so that a
     /// frequency's samples are together.
-    fn place(&self, row: usize, column: usize, sample: usize) -> usize {
-        ((row * self.modes + column) * self.samples + sample) * 2 * self.channels
+    fn place(&self, wave: usize, sample: usize) -> usize {
+        (wave * self.samples + sample) * 2 * self.channels
     }
 }
 
-/// The numbers of a layer: R `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part),
+/// The numbers of a layer: R `[2·modes, …, modes, C, C, 2]` (rows 0..modes, then -modes..0; real and imaginary part),
 /// W `[C, C]` and b.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
@@ -169,7 +175,7 @@ pub(crate) fn fourier_forward(
     weights: Weights,
 ) -> (Vec<f32>, Kept) {
     layer.check(x, &weights);
-    let dft = Dft::new(isa, layer.grid, layer.modes, layer.channels);
+    let dft = Dft::new(isa, &layer.grid, layer.modes, layer.channels);
     let (c, points, samples) = (layer.channels, layer.points(), layer.samples);
     let numbers = layer.waves() * samples * 2 * c;
     let (mut spectrum, mut made) = (Buffer::take(numbers), Buffer::take(numbers));
@@ -177,9 +183,9 @@ pub(crate) fn fourier_forward(
     x.par_chunks_exact(points * c).enumerate().for_each_init(
         || dft.scratch(),
         |scratch, (s, x)| {
-            let place = |row, column| {
+            let place = |wave| {
                 // SAFETY: every frequency of every sample has a place of its own, asked for once.
-                unsafe { seen.part(layer.place(row, column, s), 2 * c) }
+                unsafe { seen.part(layer.place(wave, s), 2 * c) }
             };
             dft.analyse(&dft.columns, x, place, scratch);
         },
@@ -208,7 +214,7 @@ pub(crate) fn fourier_forward(
     targets.zip(kept).enumerate().for_each_init(
         || dft.scratch(),
         |scratch, (s, (target, kept))| {
-            let from = |row, column| &made[layer.place(row, column, s)..][..2 * c];
+            let from = |wave| &made[layer.place(wave, s)..][..2 * c];
             let (z, mut target) = match kept {
                 Some(z) => {
                     z.copy_from_slice(&biases);
@@ -218,10 +224,11 @@ pub(crate) fn fourier_forward(
             };
             dft.synthesise(&dft.scaled, from, z, scratch);
             // A grid row at a time, while it is in the cache.
-            let row = layer.grid[1] * c;
+            let columns = layer.grid[layer.grid.len() - 1];
+            let row = columns * c;
             let x = x[s * points * c..][..points * c].chunks_exact(row);
             for (i, (x, z)) in x.zip(z.chunks_exact_mut(row)).enumerate() {
-                let x = matrix(x, [layer.grid[1], c], false);
+                let x = matrix(x, [columns, c], false);
                 product(isa, x, (&w, c), (z, c), c, true);
                 if let Some(target) = &mut target {
                     let out = target[i * row..][..row].write_copy_of_slice(z);
@@ -251,7 +258,7 @@ pub(crate) fn fourier_backward(
         [x.len(); 2],
         "gradients of the output"
     );
-    let dft = Dft::new(isa, layer.grid, layer.modes, layer.channels);
+    let dft = Dft::new(isa, &layer.grid, layer.modes, layer.channels);
     let (c, points, samples) = (layer.channels, layer.points(), layer.samples);
     let numbers = layer.waves() * samples * 2 * c;
     let mut slopes = Buffer::take(x.len());
@@ -287,9 +294,9 @@ pub(crate) fn fourier_backward(
                         *sum += d;
                     }
                 }
-                let place = |row, column| {
+                let place = |wave| {
                     // SAFETY: every frequency of every sample has a place of its own, asked for once.
-                    unsafe { d_product.part(layer.place(row, column, s), 2 * c) }
+                    unsafe { d_product.part(layer.place(wave, s), 2 * c) }
                 };
                 dft.analyse(&dft.scaled, dz, place, scratch);
                 // Any numbers will do to begin with.
@@ -333,7 +340,7 @@ pub(crate) fn fourier_backward(
         .for_each_init(
             || dft.scratch(),
             |scratch, (s, dx)| {
-                let from = |row, column| &d_seen[layer.place(row, column, s)..][..2 * c];
+                let from = |wave| &d_seen[layer.place(wave, s)..][..2 * c];
                 dft.synthesise(&dft.columns, from, dx, scratch);
             },
         );

@@ -249,7 +249,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     let shape = heads.weight_shape();
     let layer = FourierLayer {
         samples: 5,
-        grid: [8, 7],
+        grid: vec![8, 7],
         channels: 16,
         modes: 3,
         activation: Activation::Gelu,
@@ -290,13 +290,17 @@ fn any_number_of_threads_gives_the_same_bits() {
 fn fourier_layers_agree_and_have_the_right_gradients() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for (grid, channels, modes, activation) in [
-        ([7, 9], 16, 3, Activation::Gelu),
-        ([8, 6], 48, 2, Activation::Identity),
-        ([5, 5], 32, 1, Activation::Tanh),
-        ([6, 8], 16, 3, Activation::Gelu),
-        ([2, 2], 16, 1, Activation::Gelu),
+        (vec![7, 9], 16, 3, Activation::Gelu),
+        (vec![8, 6], 48, 2, Activation::Identity),
+        (vec![5, 5], 32, 1, Activation::Tanh),
+        (vec![6, 8], 16, 3, Activation::Gelu),
+        (vec![2, 2], 16, 1, Activation::Gelu),
+        (vec![9], 32, 4, Activation::Gelu),
+        (vec![4, 5, 6], 16, 2, Activation::Gelu),
+        (vec![3, 2, 2], 16, 1, Activation::Tanh),
     ] {
-        let samples = if grid == [2, 2] { 1 } else { 3 };
+        let (points, axes) = (grid.iter().product::<usize>(), grid.len() as u32);
+        let samples = if points == 4 { 1 } else { 3 };
         let layer = FourierLayer {
             samples,
             grid,
@@ -304,8 +308,9 @@ fn fourier_layers_agree_and_have_the_right_gradients() {
             modes,
             activation,
         };
-        let x = numbers(&mut rng, samples * grid[0] * grid[1] * channels, 1.0);
-        let spectral = 4 * (modes * channels).pow(2);
+        let x = numbers(&mut rng, samples * points * channels, 1.0);
+        let waves = modes * (2 * modes).pow(axes - 1);
+        let spectral = 2 * waves * channels.pow(2);
         let w = numbers(&mut rng, spectral + channels * (channels + 1), 0.2);
         fn parts(w: &[f32], spectral: usize, channels: usize) -> Weights<'_> {
             let (spectral, rest) = w.split_at(spectral);

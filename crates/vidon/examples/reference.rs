@@ -21,25 +21,16 @@ fn main() -> Result<()> {
     let folder = std::env::args().nth(1).expect("the folder to write to");
     std::fs::create_dir_all(&folder).expect("a folder that can be made");
     let mut rng = Rng::seed_from_u64(0);
-    let space_time = meta(&["x", "y", "t"]);
+    let space_time = meta(&["x", "y"], &["x", "y", "t"]);
     let ragged: Vec<Sample> = [1, 40, 200]
         .iter()
-        .map(|&m| random(&mut rng, m, 30, 3))
+        .map(|&m| random(&mut rng, m, 30, [2, 3]))
         .collect();
-    let mut fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, 3)).collect();
+    let mut fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, [2, 3])).collect();
     let places = fixed[0].sensor_coords.clone();
     fixed
         .iter_mut()
         .for_each(|s| s.sensor_coords = places.clone());
-    let point = |i: usize| [(i / 30) as f32 / 32.0, (i % 30) as f32 / 29.0];
-    let points = Arc::new(Rows::new(2, (0..33 * 30).flat_map(point).collect())?);
-    let on_grid: Vec<Sample> = (0..2)
-        .map(|_| Sample {
-            sensor_coords: (*points).clone(),
-            query_coords: points.clone(),
-            ..random(&mut rng, points.len(), points.len(), 2)
-        })
-        .collect();
     let frame = |dim: usize, family: Family, times: usize| Frame {
         lo: vec![-1.0; dim],
         hi: vec![1.0; dim],
@@ -74,15 +65,18 @@ fn main() -> Result<()> {
         }),
         decoder: basis(Family::Legendre, 3, 3),
     };
-    let between = ModelConfig {
-        encoders: projection(Family::Cosine),
+    let between = |axes: usize| ModelConfig {
+        encoders: vec![EncoderConfig::Projection(ProjectionConfig {
+            frame: frame(axes, Family::Cosine, 0),
+            functions: 20,
+        })],
         core: fno(FnoConfig {
             coords: Some(true),
             modes: 5,
             padding: 0.25,
             ..FnoConfig::default()
         }),
-        decoder: basis(Family::Cosine, 2, 0),
+        decoder: basis(Family::Cosine, axes, 0),
     };
     let torus = ModelConfig {
         encoders: projection(Family::Periodic),
@@ -116,10 +110,11 @@ fn main() -> Result<()> {
         }),
         decoder: DecoderConfig::Learned(LearnedConfig::default()),
     };
-    let on_a_grid = ModelConfig {
+    let on_a_grid = |modes: usize| ModelConfig {
         encoders: vec![EncoderConfig::Grid {}],
         core: CoreConfig::Fno(FnoConfig {
             padding: 0.5,
+            modes,
             ..FnoConfig::default()
         }),
         decoder: DecoderConfig::Grid {},
@@ -131,28 +126,58 @@ fn main() -> Result<()> {
     write("vidon_fourier", fourier, &space_time, &ragged)?;
     write("vidon_projection", projected, &space_time, &ragged)?;
     write("vidon_torus", torus, &space_time, &ragged)?;
-    let in_space: Vec<Sample> = [30, 60, 200]
-        .iter()
-        .map(|&m| random(&mut rng, m, 30, 2))
-        .collect();
-    let plane = meta(&["x", "y"]);
-    write("vidon_core", between, &plane, &in_space)?;
     write("deeponet", deeponet, &space_time, &fixed)?;
-    write("fno", on_a_grid, &plane, &on_grid)
+    for (axes, grid, modes) in [(1, &[60][..], 12), (2, &[33, 30], 12), (3, &[7, 8, 9], 4)] {
+        let names = &["x", "y", "z"][..axes];
+        let meta = meta(names, names);
+        let in_space = [30, 60, 200].map(|m| random(&mut rng, m, 30, [axes, axes]));
+        write(
+            &format!("vidon_core_{axes}d"),
+            between(axes),
+            &meta,
+            &in_space,
+        )?;
+        let points = Arc::new(on_grid(grid));
+        let on_grid = [(); 2].map(|_| Sample {
+            sensor_coords: (*points).clone(),
+            query_coords: points.clone(),
+            ..random(&mut rng, points.len(), points.len(), [axes, axes])
+        });
+        write(&format!("fno_{axes}d"), on_a_grid(modes), &meta, &on_grid)?;
+    }
+    Ok(())
 }
 
-fn meta(query: &[&str]) -> Meta {
+/// The points of a grid on the unit box, the last axis fastest.
+fn on_grid(grid: &[usize]) -> Rows {
+    let point = |i: usize| {
+        let mut left = i;
+        let mut place: Vec<f32> = (grid.iter().rev())
+            .map(|n| {
+                let node = left % n;
+                left /= n;
+                node as f32 / (n - 1) as f32
+            })
+            .collect();
+        place.reverse();
+        place
+    };
+    let points = (0..grid.iter().product()).flat_map(point);
+    Rows::new(grid.len(), points.collect()).expect("whole rows")
+}
+
+fn meta(sensors: &[&str], query: &[&str]) -> Meta {
     let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
     Meta::new(
         "reference",
-        channels(&["x", "y"]),
+        channels(sensors),
         channels(&["a", "b"]),
         channels(query),
         channels(&["u", "v"]),
     )
 }
 
-fn random(rng: &mut Rng, m: usize, q: usize, query_coords: usize) -> Sample {
+fn random(rng: &mut Rng, m: usize, q: usize, [sensor, query]: [usize; 2]) -> Sample {
     let mut rows = |n: usize, width: usize| {
         Rows::new(
             width,
@@ -164,9 +189,9 @@ fn random(rng: &mut Rng, m: usize, q: usize, query_coords: usize) -> Sample {
     };
     Sample {
         name: None,
-        sensor_coords: rows(m, 2),
+        sensor_coords: rows(m, sensor),
         sensor_values: rows(m, 2),
-        query_coords: Arc::new(rows(q, query_coords)),
+        query_coords: Arc::new(rows(q, query)),
         targets: rows(q, 2),
     }
 }

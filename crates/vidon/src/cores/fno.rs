@@ -1,4 +1,4 @@
-//! Fourier neural operator in two dimensions (Li et al., 2021):
+//! Fourier neural operator in one, two or three dimensions (Li et al., 2021):
 //!
 //!   h_0 = P·(u, x),   h_{l+1} = σ( W_l h_l + F⁻¹( R_l · F h_l ) ),   v = Q(h_L).
 //!
@@ -7,24 +7,26 @@
 //! output off. The grid is padded with zeros by a share of its size. Discrete Fourier transforms of few modes are
 //! matrix products, which run on every device and for any grid size.
 
-use std::f64::consts::TAU;
-
 use serde::{Deserialize, Serialize};
 use vidon_kernels::{FourierLayer, Resize};
 
 use crate::config::MOST_PARTS;
 use crate::cores::Core;
+use crate::cores::grid_waves::GridWaves;
 use crate::data::Dims;
 use crate::error::{Error, Result};
 use crate::network::{
     Activation, Extent, Init, Key, Linear, Mlp, Params, Place, Plan, Tensor, activation,
 };
 
+/// Coordinates of its functions, at most.
+pub(super) const MOST_AXES: usize = 3;
+
 /// All sizes of an FNO. The default is the paper's, without padding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FnoConfig {
-    /// Points per axis of its own grid, behind a projection; 32 where not given.
+    /// Points per axis of its own grid, behind a projection; where not given 64, 32 or 16 in one, two or three dimensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<usize>,
     /// Whether it sees where a point of its own grid is; it does where not given.
@@ -66,16 +68,26 @@ impl FnoConfig {
         (!padded).then(|| "the padding must be a share of the grid, 0 to 4".into())
     }
 
-    fn padded(&self, grid: [usize; 2]) -> [usize; 2] {
-        grid.map(|n| n + (self.padding * n as f64).round() as usize)
+    /// Of its own grid, behind a projection.
+    pub(super) fn points_per_axis(&self, axes: usize) -> usize {
+        self.grid.unwrap_or(128 >> axes)
+    }
+
+    fn padded(&self, grid: &[usize]) -> Vec<usize> {
+        let padded = |n: &usize| n + (self.padding * *n as f64).round() as usize;
+        grid.iter().map(padded).collect()
     }
 
     /// Says so if a grid has too few points for the modes.
-    pub(super) fn too_coarse(&self, grid: [usize; 2]) -> Option<String> {
-        let [m1, m2] = self.padded(grid);
-        let (modes, least) = (self.modes, 2 * self.modes);
-        (least > m1.min(m2)).then(|| {
-            format!("{modes} modes need a grid of at least {least} × {least} points (padding included), not {m1} × {m2}")
+    pub(super) fn too_coarse(&self, grid: &[usize]) -> Option<String> {
+        let (padded, least) = (self.padded(grid), 2 * self.modes);
+        padded.iter().any(|n| least > *n).then(|| {
+            let sizes: Vec<String> = padded.iter().map(usize::to_string).collect();
+            format!(
+                "{} modes need at least {least} points along every axis of the grid (padding included), which is {}",
+                self.modes,
+                sizes.join(" × ")
+            )
         })
     }
 }
@@ -85,12 +97,10 @@ pub(super) fn fault(config: &FnoConfig, dims: Dims) -> Option<String> {
     if config.grid.is_some() || config.coords.is_some() {
         return Some("grid and coords are for an FNO behind a projection; behind a grid encoder it works on the grid of the sensors".into());
     }
-    let plane = (dims.sensor_coords, dims.query_coords) == (2, 2);
-    (!plane).then(|| {
-        format!(
-            "it maps functions of two coordinates to functions of the same two; here they have {} and {}",
-            dims.sensor_coords, dims.query_coords
-        )
+    let (from, to) = (dims.sensor_coords, dims.query_coords);
+    let fits = (1..=MOST_AXES).contains(&from) && from == to;
+    (!fits).then(|| {
+        format!("it maps functions of one to {MOST_AXES} coordinates to functions of the same; here they have {from} and {to}")
     })
 }
 
@@ -102,9 +112,16 @@ pub(super) struct FnoOnGrid {
 }
 
 impl FnoOnGrid {
-    pub fn new(plan: &mut Plan, config: &FnoConfig, inputs: usize, outputs: usize) -> Self {
+    /// For grids of so many axes.
+    pub fn new(
+        plan: &mut Plan,
+        config: &FnoConfig,
+        axes: usize,
+        inputs: usize,
+        outputs: usize,
+    ) -> Self {
         Self {
-            fno: Fno::new(plan, config, inputs, outputs),
+            fno: Fno::new(plan, config, axes, inputs, outputs),
             inputs,
         }
     }
@@ -115,7 +132,7 @@ impl Core for FnoOnGrid {
         &self,
         params: &Params,
         seen: Vec<Tensor<2>>,
-        grid: Option<[usize; 2]>,
+        grid: Option<&[usize]>,
     ) -> Result<Tensor<2>> {
         let [seen] = <[_; 1]>::try_from(seen).expect("one grid");
         let grid = grid.expect("a grid encoder");
@@ -139,15 +156,22 @@ impl Core for FnoOnGrid {
 pub(super) struct Fno {
     config: FnoConfig,
     lift: Linear,
-    /// Spectral weights `[2, modes, modes, in, out, 2]` (rows 0..modes and −modes..0; real and imaginary part) and 1×1
-    /// convolutions.
+    axes: usize,
+    /// Spectral weights, `[2, modes]` for every axis but the last (frequencies 0..modes and −modes..0), then
+    /// `[modes, in, out, 2]` (real and imaginary part); and 1×1 convolutions.
     layers: Vec<(Key, Linear)>,
     project: Mlp,
 }
 
 impl Fno {
-    /// `inputs` counts the coordinates it sees.
-    pub fn new(plan: &mut Plan, config: &FnoConfig, inputs: usize, outputs: usize) -> Self {
+    /// For grids of so many axes; `inputs` counts the coordinates it sees.
+    pub fn new(
+        plan: &mut Plan,
+        config: &FnoConfig,
+        axes: usize,
+        inputs: usize,
+        outputs: usize,
+    ) -> Self {
         let FnoConfig {
             width,
             modes,
@@ -161,7 +185,8 @@ impl Fno {
         let lift = linear(plan, "core.lift", inputs, width);
         let layers = (0..layers)
             .map(|i| {
-                let shape = [2, modes, modes, width, width, 2];
+                let both = [2, modes].repeat(axes - 1);
+                let shape = [&both[..], &[modes, width, width, 2]].concat();
                 let start = Init::Uniform(1.0 / (width * width) as f64);
                 let key = plan.add(format!("core.layers.{i}.spectral"), &shape, start);
                 (
@@ -174,46 +199,43 @@ impl Fno {
         let project = Mlp::new(plan, "core.project", width, &[hidden], outputs, gelu);
         Self {
             config: config.clone(),
+            axes,
             lift,
             layers,
             project,
         }
     }
 
-    /// From what is seen at the points of every sample's grid, `[samples·n1·n2, inputs]`, to `[samples·n1·n2, outputs]`.
-    pub fn on_grid(&self, params: &Params, seen: Tensor<2>, [n1, n2]: [usize; 2]) -> Tensor<2> {
-        let samples = seen.dims()[0] / (n1 * n2);
-        let width = self.config.width;
-        let [m1, m2] = self.config.padded([n1, n2]);
-        let x = self.lift.forward(params, seen);
-        if vidon_kernels::fused(&x) {
-            let larger = Resize {
-                channels: width,
-                from: vec![n1, n2],
-                to: vec![m1, m2],
-            };
-            let x = resized(larger.clone(), x);
-            let x = self.layers_fused(params, x, [samples, m1, m2]);
-            return self.project.forward(params, resized(larger.back(), x));
-        }
-        let x = x.reshape([samples, n1, n2, width]);
-        let x = self.layers(params, grow(grow(x, 1, m1), 2, m2));
-        let x = x.narrow(1, 0, n1).narrow(2, 0, n2);
-        let x = x.reshape([samples * n1 * n2, width]);
-        self.project.forward(params, x)
+    /// Frequencies of a layer.
+    fn waves(&self) -> usize {
+        let modes = self.config.modes;
+        modes * (2 * modes).pow(self.axes as u32 - 1)
+    }
+
+    /// From what is seen at the points of every sample's grid, `[samples·points, inputs]`, to `[samples·points, outputs]`.
+    pub fn on_grid(&self, params: &Params, seen: Tensor<2>, grid: &[usize]) -> Tensor<2> {
+        let samples = seen.dims()[0] / grid.iter().product::<usize>();
+        let larger = Resize {
+            channels: self.config.width,
+            from: grid.to_vec(),
+            to: self.config.padded(grid),
+        };
+        let x = resized(&larger, self.lift.forward(params, seen));
+        let x = match vidon_kernels::fused(&x) {
+            true => self.layers_fused(params, x, samples, &larger.to),
+            false => self.layers(params, x, &larger.to),
+        };
+        self.project.forward(params, resized(&larger.back(), x))
     }
 
     /// All layers from ordinary operations.
-    fn layers(&self, params: &Params, mut x: Tensor<4>) -> Tensor<4> {
-        let [samples, m1, m2, width] = x.dims();
-        let waves = GridWaves::new(m1, m2, self.config.modes, &Place::of(&x));
+    fn layers(&self, params: &Params, mut x: Tensor<2>, grid: &[usize]) -> Tensor<2> {
+        let width = self.config.width;
+        let waves = GridWaves::new(grid, self.config.modes, &Place::of(&x));
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
-            let convolved = waves.convolve(x.clone(), params.get::<6>(*spectral));
-            let rows = x.reshape([samples * m1 * m2, width]);
-            let mixed = pointwise
-                .forward(params, rows)
-                .reshape([samples, m1, m2, width]);
-            x = convolved + mixed;
+            let spectral = params.flat(*spectral);
+            let weight = spectral.reshape([self.waves(), width, width, 2]);
+            x = waves.convolve(x.clone(), weight) + pointwise.forward(params, x);
             if i + 1 < self.layers.len() {
                 x = activation::gelu(x);
             }
@@ -223,9 +245,9 @@ impl Fno {
 
     /// Depth counts the lift, the layers and the two that read off; width all their channels.
     pub fn extent(&self, inputs: usize) -> Extent {
-        let FnoConfig { width, modes, .. } = self.config;
+        let width = self.config.width;
         let project = self.project.extent();
-        let layer = (4 * modes * modes + 1) * width * width + width;
+        let layer = (2 * self.waves() + 1) * width * width + width;
         Extent {
             depth: 1 + self.layers.len() + project.depth,
             width: (1 + self.layers.len()) * width + project.width,
@@ -235,7 +257,7 @@ impl Fno {
 
     /// Numbers of activations kept for so many grid points: what goes into and comes out of every layer.
     pub fn activations(&self, points: usize) -> Vec<usize> {
-        let padded = points as f64 * (1.0 + self.config.padding).powi(2);
+        let padded = points as f64 * (1.0 + self.config.padding).powi(self.axes as i32);
         let layer = 2 * padded as usize * self.config.width;
         let mut parts = vec![layer; self.layers.len()];
         parts.push(points * self.config.hidden);
@@ -247,7 +269,8 @@ impl Fno {
         &self,
         params: &Params,
         x: Tensor<2>,
-        [samples, m1, m2]: [usize; 3],
+        samples: usize,
+        grid: &[usize],
     ) -> Tensor<2> {
         let width = self.config.width;
         let channels = width.next_multiple_of(FourierLayer::CHANNELS);
@@ -255,7 +278,7 @@ impl Fno {
         for (i, (spectral, pointwise)) in self.layers.iter().enumerate() {
             let layer = FourierLayer {
                 samples,
-                grid: [m1, m2],
+                grid: grid.to_vec(),
                 channels,
                 modes: self.config.modes,
                 activation: match i + 1 < self.layers.len() {
@@ -266,8 +289,8 @@ impl Fno {
             let [mut weight, mut bias] = pointwise.flat(params);
             let mut waves = params.flat(*spectral);
             if width < channels {
-                let spectral = grow(params.get::<6>(*spectral), 3, channels);
-                waves = flat(grow(spectral, 4, channels));
+                let spectral = waves.reshape([self.waves(), width, width, 2]);
+                waves = flat(grow(grow(spectral, 1, channels), 2, channels));
                 let square = grow(weight.reshape([width, width]), 0, channels);
                 weight = flat(grow(square, 1, channels));
                 bias = grow(bias, 0, channels);
@@ -281,12 +304,30 @@ impl Fno {
     }
 }
 
-/// The same values on a grid with other far ends.
-fn resized(call: Resize, x: Tensor<2>) -> Tensor<2> {
-    match call.from == call.to {
-        true => x,
-        false => vidon_kernels::resize_grid(call, x),
+/// The values `[samples·points, C]` on a grid with other far ends.
+fn resized(call: &Resize, x: Tensor<2>) -> Tensor<2> {
+    if call.from == call.to {
+        return x;
     }
+    if vidon_kernels::fused(&x) {
+        return vidon_kernels::resize_grid(call.clone(), x);
+    }
+    let [rows, channels] = x.dims();
+    let samples = rows / call.from.iter().product::<usize>();
+    let mut sizes = call.from.clone();
+    let mut x = x;
+    for (axis, size) in call.to.iter().enumerate() {
+        let before = samples * sizes[..axis].iter().product::<usize>();
+        let after = sizes[axis + 1..].iter().product::<usize>() * channels;
+        let lines: Tensor<3> = x.reshape([before, sizes[axis], after]);
+        let lines = match *size < sizes[axis] {
+            true => lines.narrow(1, 0, *size),
+            false => grow(lines, 1, *size),
+        };
+        sizes[axis] = *size;
+        x = lines.reshape([before * size * after / channels, channels]);
+    }
+    x
 }
 
 fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
@@ -303,103 +344,4 @@ fn grow<const D: usize>(x: Tensor<D>, axis: usize, size: usize) -> Tensor<D> {
     shape[axis] = size - shape[axis];
     let zeros = Tensor::zeros(shape, (&x.device(), x.dtype()));
     Tensor::cat(vec![x, zeros], axis)
-}
-
-/// The matrices of the truncated Fourier transforms on an n1 × n2 grid.
-struct GridWaves {
-    modes: usize,
-    /// cos and sin of 2πk·j/n: `[n1, 2·modes]` for k = 0..modes, −modes..0, and `[n2, modes]`.
-    rows: [Tensor<2>; 2],
-    columns: [Tensor<2>; 2],
-    /// Twice for k > 0 (the mirrored half), over n1·n2: `[1, modes]`.
-    scale: Tensor<2>,
-}
-
-impl GridWaves {
-    fn new(n1: usize, n2: usize, modes: usize, place: &Place) -> Self {
-        let matrix = |n: usize, waves: &[i64], wave: fn(f64) -> f64| {
-            let values: Vec<f32> = (0..n as i64)
-                .flat_map(|j| waves.iter().map(move |k| (k * j).rem_euclid(n as i64)))
-                .map(|turn| wave(TAU * turn as f64 / n as f64) as f32)
-                .collect();
-            place.tensor(values, [n, waves.len()])
-        };
-        let m = modes as i64;
-        let (both, positive): (Vec<i64>, Vec<i64>) =
-            ((0..m).chain(-m..0).collect(), (0..m).collect());
-        let pair =
-            |n: usize, waves: &[i64]| [matrix(n, waves, f64::cos), matrix(n, waves, f64::sin)];
-        let scale: Vec<f32> = positive
-            .iter()
-            .map(|&k| if k == 0 { 1.0 } else { 2.0 } / (n1 * n2) as f32)
-            .collect();
-        Self {
-            modes,
-            rows: pair(n1, &both),
-            columns: pair(n2, &positive),
-            scale: place.tensor(scale, [1, modes]),
-        }
-    }
-
-    /// Transform, multiply every mode by its complex matrix, transform back: `[samples, n1, n2, channels]`.
-    fn convolve(&self, x: Tensor<4>, weight: Tensor<6>) -> Tensor<4> {
-        let [samples, n1, n2, channels] = x.dims();
-        let (k1, k2) = (2 * self.modes, self.modes);
-        let [cos1, sin1] = self.rows.clone();
-        let [cos2, sin2] = self.columns.clone();
-        // Forward, e^{-i…}: along the columns, then along the rows.
-        let x = x
-            .permute([0, 1, 3, 2])
-            .reshape([samples * n1 * channels, n2]);
-        let along_rows = |part: Tensor<2>| {
-            part.reshape([samples, n1, channels * k2])
-                .permute([0, 2, 1])
-                .reshape([samples * channels * k2, n1])
-        };
-        let (re, im) = (
-            along_rows(x.clone().matmul(cos2.clone())),
-            along_rows(x.matmul(sin2.clone()).neg()),
-        );
-        let spectrum = [
-            re.clone().matmul(cos1.clone()) + im.clone().matmul(sin1.clone()),
-            im.matmul(cos1.clone()) - re.matmul(sin1.clone()),
-        ];
-        // [samples, channels, k2, k1] to [k1·k2, samples, channels], the order of the weights.
-        let by_mode = |part: Tensor<2>| {
-            part.reshape([samples, channels, k2, k1])
-                .permute([3, 2, 0, 1])
-                .reshape([k1 * k2, samples, channels])
-        };
-        let [re, im] = spectrum.map(by_mode);
-        let outputs = weight.dims()[4];
-        let part = |i: usize| {
-            weight
-                .clone()
-                .narrow(5, i, 1)
-                .reshape([k1 * k2, channels, outputs])
-        };
-        let (w_re, w_im) = (part(0), part(1));
-        let product = [
-            re.clone().matmul(w_re.clone()) - im.clone().matmul(w_im.clone()),
-            re.matmul(w_im) + im.matmul(w_re),
-        ];
-        // Back, e^{+i…}, real part.
-        let by_row = |part: Tensor<3>| {
-            part.reshape([k1, k2, samples, outputs])
-                .permute([2, 3, 1, 0])
-                .reshape([samples * outputs * k2, k1])
-        };
-        let [re, im] = product.map(by_row);
-        let (cos1, sin1) = (cos1.transpose(), sin1.transpose());
-        let by_column = |part: Tensor<2>| {
-            let part = part.reshape([samples * outputs, k2, n1]).permute([0, 2, 1]);
-            part.reshape([samples * outputs * n1, k2]) * self.scale.clone()
-        };
-        let back_re = by_column(re.clone().matmul(cos1.clone()) - im.clone().matmul(sin1.clone()));
-        let back_im = by_column(im.matmul(cos1) + re.matmul(sin1));
-        let values = back_re.matmul(cos2.transpose()) - back_im.matmul(sin2.transpose());
-        values
-            .reshape([samples, outputs, n1, n2])
-            .permute([0, 2, 3, 1])
-    }
 }

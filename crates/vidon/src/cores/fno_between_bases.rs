@@ -9,8 +9,9 @@
 //! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
 
 use crate::cores::Core;
-use crate::cores::fno::{Fno, FnoConfig};
+use crate::cores::fno::{Fno, FnoConfig, MOST_AXES};
 use crate::data::{Dims, ScaledSample};
+use crate::domain::product;
 use crate::error::Result;
 use crate::network::{Entry, Extent, Init, Key, Params, Place, Plan, Tensor, linear};
 use crate::spaces::linalg::{Factor, Matrix};
@@ -21,9 +22,6 @@ const RIDGE: f64 = 1e-6;
 /// Most numbers in a matrix between grid and basis.
 const MOST_NUMBERS: usize = 1 << 26;
 const MOST_POINTS: usize = 512;
-/// Points per axis where a recipe gives none.
-const GRID: usize = 32;
-
 /// What is wrong with it between a projection of `seen` functions and `answer` functions of space of a decoder, if
 /// anything.
 pub(super) fn fault(
@@ -33,18 +31,22 @@ pub(super) fn fault(
     dims: Dims,
 ) -> Option<String> {
     let space = dims.query_coords - (frame.times > 0) as usize;
-    if dims.sensor_coords != 2 || space != 2 {
-        return Some("an FNO core maps functions of two coordinates to functions of two coordinates (and, with times, of time)".into());
+    let axes = dims.sensor_coords;
+    if axes != space || !(1..=MOST_AXES).contains(&axes) {
+        return Some(format!(
+            "an FNO core maps functions of one to {MOST_AXES} coordinates to functions of as many (and, with times, of time); here they have {axes} and {space}"
+        ));
     }
-    let points = config.grid.unwrap_or(GRID);
+    let points = config.points_per_axis(axes);
     if !(2..=MOST_POINTS).contains(&points) {
         return Some(format!(
             "grid = {points}: an FNO core has 2 to {MOST_POINTS} points per axis"
         ));
     }
-    if points * points * answer.max(seen) > MOST_NUMBERS {
+    let all = points.pow(axes as u32);
+    if all * answer.max(seen) > MOST_NUMBERS {
         return Some(format!(
-            "{} functions on {points} × {points} points are too many for an FNO core",
+            "{} functions on {all} points are too many for an FNO core",
             answer.max(seen)
         ));
     }
@@ -58,23 +60,24 @@ pub(super) fn fault(
     let reach = Basis::new(frame.space(), answer).reach();
     if reach > most {
         return Some(format!(
-            "{answer} functions cannot be read off {points} × {points} points: they go up to order {reach} an axis, the grid to {most}"
+            "{answer} functions cannot be read off {points} points an axis: they go up to order {reach}, the grid to {most}"
         ));
     }
-    config.too_coarse([points; 2])
+    config.too_coarse(&vec![points; axes])
 }
 
 /// The network; its numbers are in [`Params`].
 #[derive(Clone, Debug)]
 pub(super) struct FnoBetweenBases {
     fno: Fno,
-    grid: usize,
+    /// Points per axis.
+    grid: Vec<usize>,
     values: usize,
     outputs: usize,
     times: usize,
-    /// Φ, `[grid², functions]`.
+    /// Φ, `[points, functions]`.
     evaluate: HostMatrix,
-    /// (BᵀB)⁻¹Bᵀ, `[functions, grid²]`.
+    /// (BᵀB)⁻¹Bᵀ, `[functions, points]`.
     read: HostMatrix,
     /// The coefficients of the function 1, `[times, functions]`.
     one: Vec<f32>,
@@ -108,24 +111,25 @@ impl FnoBetweenBases {
         answer: &Basis,
         dims: Dims,
     ) -> Self {
-        let (grid, coords) = (config.grid.unwrap_or(GRID), config.coords.unwrap_or(true));
+        let (axes, coords) = (dims.sensor_coords, config.coords.unwrap_or(true));
+        let grid = config.points_per_axis(axes);
         let times = answer.frame().times.max(1);
         let (values, outputs) = (dims.sensor_values, dims.targets);
         let torus = [seen.frame(), answer.frame()]
             .iter()
             .all(|f| f.family == Family::Periodic);
-        let unit = unit_grid(grid, torus);
+        let unit = unit_grid(grid, axes, torus);
         let space = Basis::new(answer.frame().space(), answer.len() / times);
         let read = reading(&space, &unit);
         let mut one = vec![0.0; times * space.len()];
-        let rows = read.numbers.chunks(unit.len() / 2);
+        let rows = read.numbers.chunks(unit.len() / axes);
         one.iter_mut()
             .zip(rows)
             .for_each(|(s, row)| *s = row.iter().sum());
-        let inputs = values + if coords { 2 } else { 0 };
+        let inputs = values + if coords { axes } else { 0 };
         Self {
-            fno: Fno::new(plan, config, inputs, outputs * times),
-            grid,
+            fno: Fno::new(plan, config, axes, inputs, outputs * times),
+            grid: vec![grid; axes],
             values,
             outputs,
             times,
@@ -159,10 +163,10 @@ impl Core for FnoBetweenBases {
         &self,
         params: &Params,
         seen: Vec<Tensor<2>>,
-        _: Option<[usize; 2]>,
+        _: Option<&[usize]>,
     ) -> Result<Tensor<2>> {
         let [coefs] = <[_; 1]>::try_from(seen).expect("one projection");
-        let ([samples, _], points) = (coefs.dims(), self.grid * self.grid);
+        let ([samples, _], points) = (coefs.dims(), self.points());
         let [_, functions] = self.evaluate.shape;
         let moments = |key: Key, width: usize| {
             let both = params.get::<2>(key);
@@ -176,12 +180,11 @@ impl Core for FnoBetweenBases {
         let [mean, spread] = moments(self.input, self.values);
         let mut seen = vec![(values - mean) / spread];
         if let Some(places) = &self.places {
-            let places: Tensor<2> = Place::of(&seen[0]).tensor(places.clone(), [points, 2]);
+            let places: Tensor<2> =
+                Place::of(&seen[0]).tensor(places.clone(), [points, self.grid.len()]);
             seen.push(places.repeat(&[samples, 1]));
         }
-        let answer = self
-            .fno
-            .on_grid(params, Tensor::cat(seen, 1), [self.grid; 2]);
+        let answer = self.fno.on_grid(params, Tensor::cat(seen, 1), &self.grid);
         let channels = self.outputs * self.times;
         let answer = answer
             .reshape([samples, points, channels])
@@ -200,39 +203,43 @@ impl Core for FnoBetweenBases {
     }
 
     fn activations(&self, samples: usize, _: usize) -> Vec<usize> {
-        self.fno.activations(samples * self.grid * self.grid)
+        self.fno.activations(samples * self.points())
     }
 
-    /// Points of its grid.
     fn rows(&self) -> usize {
-        self.grid * self.grid
+        self.points()
     }
 
     fn extent(&self) -> Extent {
-        let seen = self.values + self.places.as_ref().map_or(0, |_| 2);
+        let seen = self.values + self.places.as_ref().map_or(0, |_| self.grid.len());
         self.fno.extent(seen)
     }
 }
 
-/// Points of the unit square, row by row; without the far ends on a torus.
-fn unit_grid(n: usize, torus: bool) -> Vec<f32> {
-    let step = 1.0 / if torus { n } else { n - 1 } as f32;
-    let point = |i: usize| [(i / n) as f32 * step, (i % n) as f32 * step];
-    (0..n * n).flat_map(point).collect()
+impl FnoBetweenBases {
+    /// Points of its grid.
+    fn points(&self) -> usize {
+        self.grid.iter().product()
+    }
+}
+
+/// Points of the unit box, the last axis fastest; without the far ends on a torus.
+fn unit_grid(n: usize, axes: usize, torus: bool) -> Vec<f32> {
+    let step = 1.0 / if torus { n } else { n - 1 } as f64;
+    let axis: Vec<f64> = (0..n).map(|i| i as f64 * step).collect();
+    let points = product(&vec![axis; axes]);
+    points.iter().map(|x| *x as f32).collect()
 }
 
 /// The points in the box of a basis.
 fn stretched(frame: &Frame, unit: &[f32]) -> Vec<f32> {
-    let place = |p: &[f32], axis: usize| {
-        (frame.lo[axis] + p[axis] as f64 * (frame.hi[axis] - frame.lo[axis])) as f32
-    };
-    unit.chunks(2)
-        .flat_map(|p| [place(p, 0), place(p, 1)])
-        .collect()
+    let ends = frame.lo.iter().zip(&frame.hi);
+    let place = |(x, (lo, hi)): (&f32, (&f64, &f64))| (lo + *x as f64 * (hi - lo)) as f32;
+    unit.iter().zip(ends.cycle()).map(place).collect()
 }
 
 fn evaluation(basis: &Basis, unit: &[f32]) -> HostMatrix {
-    let (points, functions) = (unit.len() / 2, basis.len());
+    let (points, functions) = (unit.len() / basis.frame().lo.len(), basis.len());
     HostMatrix {
         shape: [points, functions],
         numbers: basis.evaluate(&stretched(basis.frame(), unit), functions),
@@ -240,7 +247,7 @@ fn evaluation(basis: &Basis, unit: &[f32]) -> HostMatrix {
 }
 
 fn reading(basis: &Basis, unit: &[f32]) -> HostMatrix {
-    let (points, n) = (unit.len() / 2, basis.len());
+    let (points, n) = (unit.len() / basis.frame().lo.len(), basis.len());
     let values = Matrix::single(n, &basis.evaluate(&stretched(basis.frame(), unit), n));
     let mut gram = Matrix::zeros(n, n);
     gram.add_square(1.0, values.view().transposed());
@@ -284,24 +291,26 @@ mod tests {
     /// What is evaluated on the grid is read back.
     #[test]
     fn coefficients_survive_the_grid() {
-        for (family, torus) in [
-            (Family::Periodic, true),
-            (Family::Cosine, false),
-            (Family::Sine, false),
-            (Family::Legendre, false),
+        for (family, torus, axes) in [
+            (Family::Periodic, true, 2),
+            (Family::Cosine, false, 2),
+            (Family::Sine, false, 2),
+            (Family::Legendre, false, 2),
+            (Family::Legendre, false, 1),
+            (Family::Cosine, false, 3),
         ] {
             let frame = Frame {
-                lo: vec![-1.0, 0.0],
-                hi: vec![2.0, 0.5],
+                lo: [-1.0, 0.0, 3.0][..axes].to_vec(),
+                hi: [2.0, 0.5, 4.0][..axes].to_vec(),
                 family,
                 times: 0,
             };
-            let basis = Basis::whole(frame, 20);
-            let unit = unit_grid(12, torus);
+            let basis = Basis::whole(frame, if axes == 1 { 5 } else { 20 });
+            let unit = unit_grid(12, axes, torus);
             let (there, back) = (evaluation(&basis, &unit), reading(&basis, &unit));
             let n = basis.len();
             let coefs: Vec<f32> = (0..n).map(|i| ((i * 5 + 2) % 9) as f32 - 4.0).collect();
-            let points = unit.len() / 2;
+            let points = unit.len() / axes;
             let value =
                 |i: usize| -> f32 { (0..n).map(|k| coefs[k] * there.numbers[i * n + k]).sum() };
             for k in 0..n {

@@ -87,7 +87,7 @@ impl Core for MlpCore {
         &self,
         params: &Params,
         seen: Vec<Tensor<2>>,
-        _: Option<[usize; 2]>,
+        _: Option<&[usize]>,
     ) -> Result<Tensor<2>> {
         let seen = Tensor::cat(seen, 1);
         let mut beta = self.mlp.forward(params, seen.clone());

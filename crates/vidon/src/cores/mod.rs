@@ -2,6 +2,7 @@
 
 mod fno;
 mod fno_between_bases;
+mod grid_waves;
 mod mlp;
 
 pub use fno::FnoConfig;
@@ -73,7 +74,8 @@ impl CoreConfig {
             }
             (CoreConfig::Fno(config), ..) => {
                 let width = encoders.iter().map(|e| e.outputs()).sum();
-                Box::new(FnoOnGrid::new(plan, config, width, dims.targets))
+                let axes = dims.sensor_coords;
+                Box::new(FnoOnGrid::new(plan, config, axes, width, dims.targets))
             }
             (CoreConfig::Mlp(config), ..) => {
                 let width = encoders.iter().map(|e| e.outputs()).sum();
@@ -101,7 +103,7 @@ pub(crate) trait Core: Debug + Send + Sync {
         &self,
         params: &Params,
         seen: Vec<Tensor<2>>,
-        grid: Option<[usize; 2]>,
+        grid: Option<&[usize]>,
     ) -> Result<Tensor<2>>;
 
     /// Numbers of activations that its operations keep for so many samples, with so many sensors in all.

@@ -1,6 +1,6 @@
 //! FNO's input: the readings on a regular grid, each with its place,
 //!
-//!   (u(x_i), x_i),   x_i on an evenly spaced product of two axes, the last one fastest.
+//!   (u(x_i), x_i),   x_i on an evenly spaced product of one to three axes, the last one fastest.
 
 use crate::data::Sensors;
 use crate::encoders::{Encoded, Encoder, gather};
@@ -9,8 +9,10 @@ use crate::network::{Entry, Params, Tensor};
 use crate::sensors::Layout;
 
 pub(super) fn fault(coords: usize) -> Option<String> {
-    (coords != 2).then(|| {
-        format!("a grid encoder takes sensors with two coordinates; here they have {coords}")
+    (!(1..=3).contains(&coords)).then(|| {
+        format!(
+            "a grid encoder takes sensors with one to three coordinates; here they have {coords}"
+        )
     })
 }
 
@@ -58,31 +60,38 @@ impl Encoder for Grid {
 }
 
 /// Points per axis of the grid on which the sensors stand.
-fn shape(sensors: &Sensors) -> Result<[usize; 2]> {
+fn shape(sensors: &Sensors) -> Result<Vec<usize>> {
     let refuse = |what: &str| {
         Err(Error::Unsuitable(format!(
             "FNO needs sensors on one regular grid, and is asked on that grid (layout regular): {what}. VIDON takes any sensors"
         )))
     };
-    let (coords, m) = (sensors.coords.data(), sensors.len());
-    let n2 = coords.chunks(2).take_while(|p| p[0] == coords[0]).count();
-    let in_order = m.is_multiple_of(n2)
-        && coords
-            .chunks(2)
-            .enumerate()
-            .all(|(i, p)| p[0] == coords[2 * (i / n2 * n2)] && p[1] == coords[2 * (i % n2) + 1]);
-    if !in_order {
-        return refuse("the sensors are not a product of two axes");
+    let (coords, count) = (&sensors.coords, sensors.len());
+    let (first, axes) = (coords.row(0), coords.width());
+    // From the last axis on: the points after which a coordinate before it changes.
+    let (mut sizes, mut strides, mut stride) = (vec![0; axes], vec![0; axes], 1);
+    for axis in (0..axes).rev() {
+        let along = (0..count).step_by(stride);
+        let same = |&i: &usize| coords.row(i)[..axis] == first[..axis];
+        (sizes[axis], strides[axis]) = (along.take_while(same).count(), stride);
+        stride *= sizes[axis];
     }
-    let even = |axis: Vec<f32>| {
-        let step = (axis[axis.len() - 1] - axis[0]) / (axis.len() - 1).max(1) as f32;
-        axis.windows(2)
-            .all(|w| (w[1] - w[0] - step).abs() <= 1e-3 * step.abs())
+    let in_order = |i: usize| {
+        let node = |axis: usize| i / strides[axis] % sizes[axis] * strides[axis];
+        (0..axes).all(|axis| coords.row(i)[axis] == coords.row(node(axis))[axis])
     };
-    let axis =
-        |k: usize, stride: usize, n: usize| (0..n).map(|i| coords[2 * i * stride + k]).collect();
-    if !even(axis(0, n2, m / n2)) || !even(axis(1, 1, n2)) {
-        return refuse("the grid is not evenly spaced");
+    if stride != count || !(0..count).all(in_order) {
+        return refuse("the sensors are not a product of axes");
     }
-    Ok([m / n2, n2])
+    let even = |axis: usize| {
+        let nodes = (0..sizes[axis]).map(|i| coords.row(i * strides[axis])[axis]);
+        let nodes: Vec<f32> = nodes.collect();
+        let step = (nodes[nodes.len() - 1] - nodes[0]) / (nodes.len() - 1).max(1) as f32;
+        let mut gaps = nodes.windows(2).map(|w| w[1] - w[0]);
+        gaps.all(|gap| (gap - step).abs() <= 1e-3 * step.abs())
+    };
+    match (0..axes).all(even) {
+        true => Ok(sizes),
+        false => refuse("the grid is not evenly spaced"),
+    }
 }

@@ -87,7 +87,7 @@ pub(crate) enum Encoded {
     /// Always as many numbers: coefficients, or readings at fixed places.
     Numbers(Vec<f32>),
     /// Readings on a grid with so many points per axis.
-    Grid { shape: [usize; 2], sensors: Sensors },
+    Grid { shape: Vec<usize>, sensors: Sensors },
 }
 
 impl Encoded {

@@ -135,7 +135,7 @@ impl Parts {
     /// What the core gives for a batch: β `[samples, p]`, or `[samples·points, d_u]` on a grid.
     pub fn branch(&self, params: &Params, codes: &[&Code]) -> Result<Tensor<2>> {
         let grid = match &codes[0][0] {
-            Encoded::Grid { shape, .. } => Some(*shape),
+            Encoded::Grid { shape, .. } => Some(&shape[..]),
             _ => None,
         };
         let other = |code: &&Code| match (&code[0], &codes[0][0]) {

@@ -49,17 +49,14 @@ fn sample(rng: &mut Rng, m: usize, q: usize, dims: Dims) -> Sample {
 }
 
 /// Samples on one grid, asked there, for FNO.
-fn grid_sample(rng: &mut Rng, n1: usize, n2: usize) -> Sample {
-    let axis = |n: usize| {
-        (0..n)
-            .map(|i| i as f64 / (n - 1) as f64)
-            .collect::<Vec<f64>>()
-    };
-    let points = Rows::of_f64(2, &product(&[axis(n1), axis(n2)]));
+fn grid_sample(rng: &mut Rng, grid: &[usize]) -> Sample {
+    let axis = |n: &usize| (0..*n).map(|i| i as f64 / (n - 1) as f64).collect();
+    let axes: Vec<Vec<f64>> = grid.iter().map(axis).collect();
+    let points = Rows::of_f64(grid.len(), &product(&axes));
     Sample {
         name: None,
-        sensor_values: rows(rng, n1 * n2, 2),
-        targets: rows(rng, n1 * n2, 2),
+        sensor_values: rows(rng, points.len(), 2),
+        targets: rows(rng, points.len(), 2),
         query_coords: Arc::new(points.clone()),
         sensor_coords: points,
     }
@@ -161,6 +158,32 @@ fn on_grid(config: FnoConfig) -> ModelConfig {
     }
 }
 
+/// An FNO between two bases of functions of so many coordinates.
+fn between_in(axes: usize) -> ModelConfig {
+    ModelConfig {
+        encoders: vec![EncoderConfig::Projection(ProjectionConfig {
+            frame: frame(axes, false),
+            functions: 4,
+        })],
+        core: CoreConfig::Fno(FnoConfig {
+            grid: Some(5),
+            width: 16,
+            modes: 2,
+            layers: 2,
+            hidden: 5,
+            padding: 0.2,
+            ..FnoConfig::default()
+        }),
+        decoder: basis(3, frame(axes, false)),
+    }
+}
+
+fn scattered(rng: &mut Rng, dims: Dims) -> Vec<Sample> {
+    [(7, 4), (2, 3)]
+        .map(|(m, q)| sample(rng, m, q, dims))
+        .to_vec()
+}
+
 /// Every kind of network, small, with samples it can take.
 fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
     let mut rng = stream(0, "zoo", 0);
@@ -201,11 +224,18 @@ fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
         width: 16,
         ..fno.clone()
     };
-    let grids = vec![grid_sample(&mut rng, 5, 6), grid_sample(&mut rng, 5, 6)];
-    let plane = Dims {
-        query_coords: 2,
+    let grids = |rng: &mut Rng, grid: &[usize]| [(); 2].map(|_| grid_sample(rng, grid)).to_vec();
+    let (line, square, cube) = (
+        grids(&mut rng, &[9]),
+        grids(&mut rng, &[5, 6]),
+        grids(&mut rng, &[4, 5, 4]),
+    );
+    let space = |coords: usize| Dims {
+        sensor_coords: coords,
+        query_coords: coords,
         ..DIMS
     };
+    let plane = space(2);
     let pod = ModelConfig {
         decoder: DecoderConfig::Pod(PodConfig {
             frame: frame(3, true),
@@ -251,12 +281,18 @@ fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
         (product, DIMS, ragged.clone()),
         (tiny_deeponet(), DIMS, fixed),
         (kriged, DIMS, ragged.clone()),
-        (on_grid(fno), plane, grids.clone()),
-        (on_grid(wide), plane, grids),
+        (on_grid(fno.clone()), plane, square.clone()),
+        (on_grid(wide.clone()), plane, square),
+        (on_grid(fno.clone()), space(1), line.clone()),
+        (on_grid(wide.clone()), space(1), line),
+        (on_grid(fno), space(3), cube.clone()),
+        (on_grid(wide), space(3), cube),
         (pod, DIMS, ragged.clone()),
         (both, DIMS, ragged.clone()),
         (between.clone(), DIMS, ragged),
         (between, DIMS, shared),
+        (between_in(1), space(1), scattered(&mut rng, space(1))),
+        (between_in(3), space(3), scattered(&mut rng, space(3))),
     ]
 }
 
