@@ -23,9 +23,10 @@ pub(crate) fn even_tile(rows: usize) -> usize {
     rows.div_ceil(tiles).max(1)
 }
 
-/// Chunks for so many tiles: at least two, if there are two tiles.
+/// Chunks for so many tiles: an even number, which two cores share evenly, if there are two tiles.
 pub(crate) fn chunk_count(tiles: usize) -> usize {
-    tiles.div_ceil(TILES).max(2).min(tiles).clamp(1, MOST)
+    let even = tiles.div_ceil(TILES).next_multiple_of(2);
+    even.min(tiles).clamp(1, MOST)
 }
 
 /// The tiles of so many rows, `size` each, in chunks.
