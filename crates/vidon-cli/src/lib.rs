@@ -1,7 +1,7 @@
 //! The `vidon` program: arguments in, library calls, words and pictures out.
 //!
-//! A program with a problem of its own [registers](vidon::problems::register) it and then [`run`]s: all commands know it
-//! (`examples/own-problem`).
+//! A program with a problem of its own [registers](vidon::problems::register) it and then [`run`]s: all
+//! commands know it (`examples/own-problem`).
 
 mod choice;
 mod commands;

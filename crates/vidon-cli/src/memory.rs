@@ -1,5 +1,6 @@
-//! A training step asks for the same tensors as the one before. By default the system's allocator gives large blocks back at once, and the system clears
-//! every page again when they are asked for: thousands of page faults a step. Here they stay with the program.
+//! A training step asks for the same tensors as the one before. By default the system's allocator gives large
+//! blocks back at once, and the system clears every page again when they are asked for: thousands of page
+//! faults a step. Here they stay with the program.
 
 /// Blocks up to this size come from the program's own heap, which is not trimmed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

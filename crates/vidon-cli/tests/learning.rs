@@ -1,5 +1,5 @@
-//! Every network learns every problem it can do: reduced sizes, less than two minutes each, the validation error falls by
-//! at least five times.
+//! Every network learns every problem it can do: reduced sizes, less than two minutes each, the validation
+//! error falls by at least five times.
 //!
 //!   cargo test --release --workspace --test learning -- --ignored --test-threads 1
 

@@ -424,7 +424,8 @@ fn recipes_for_own_data_work_as_they_are() {
     assert!(fail(dir, &limits).contains("--set train.steps=9 is void"));
 }
 
-/// The networks in `models/` know their problems: errors are a fraction of the paper's, more sensors are better than few, and a table of sensors is answered.
+/// The networks in `models/` know their problems: errors are a fraction of the paper's, more sensors are
+/// better than few, and a table of sensors is answered.
 #[test]
 fn networks_that_come_along_answer() {
     let dir = folder();

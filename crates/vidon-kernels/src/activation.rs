@@ -1,6 +1,7 @@
 //! Activations and their slopes, a vector at a time.
 //!
-//! tanh: x·P(x²)/Q(x²), clamped; at most 7e-7 off. GELU: x·Φ(x) with erf after Abramowitz and Stegun 7.1.26; at most 5e-7 off.
+//! tanh: x·P(x²)/Q(x²), clamped; at most 7e-7 off. GELU: x·Φ(x) with erf after Abramowitz and Stegun 7.1.26;
+//! at most 5e-7 off.
 
 use crate::simd::Simd;
 

@@ -1,4 +1,5 @@
-//! What ends a DeepONet or VIDON when every sample has queries of its own: with β of the row's set and τ of the row,
+//! What ends a DeepONet or VIDON when every sample has queries of its own: with β of the row's set and τ of
+//! the row,
 //!
 //!   v_c = τ_{0c} + Σ_k β_k τ_{kc}.
 //!

@@ -1,6 +1,6 @@
-//! The lowest frequencies of functions on a grid of one, two or three axes with C channels, and back: along the last axis
-//! (the columns) those of real numbers, 0 to modes - 1; then along the others (the rows), the last of them first, those of
-//! complex numbers, 0 to modes - 1 and -modes to -1.
+//! The lowest frequencies of functions on a grid of one, two or three axes with C channels, and back: along
+//! the last axis (the columns) those of real numbers, 0 to modes - 1; then along the others (the rows), the
+//! last of them first, those of complex numbers, 0 to modes - 1 and -modes to -1.
 //!
 //! With few frequencies the transforms are products with small matrices. Cosines are even and sines odd, so that
 //! a function is folded first,
@@ -25,14 +25,16 @@ pub(crate) struct Dft {
     isa: Isa,
     modes: usize,
     channels: usize,
-    /// Along the columns: as it is, and with the weights of a real inverse transform (1, 2, 2, …, over all points).
+    /// Along the columns: as it is, and with the weights of a real inverse transform (1, 2, 2, …, over all
+    /// points).
     pub columns: Folded,
     pub scaled: Folded,
     /// Along the other axes, the last of them first.
     rows: Vec<Folded>,
 }
 
-/// Where the real and the imaginary channels of the k-th frequency so far are in a line: from k·step, and `gap` further on.
+/// Where the real and the imaginary channels of the k-th frequency so far are in a line: from k·step, and
+/// `gap` further on.
 #[derive(Clone, Copy)]
 struct Line {
     count: usize,
@@ -312,8 +314,8 @@ impl Dft {
         product(self.isa, matrix, (x, width), (out, width), width, false);
     }
 
-    /// From the grid to the spectrum of one sample: `place` says where the numbers of a frequency go, first the real, then
-    /// the imaginary channels. Frequencies are counted axis by axis, the last axis fastest.
+    /// From the grid to the spectrum of one sample: `place` says where the numbers of a frequency go, first
+    /// the real, then the imaginary channels. Frequencies are counted axis by axis, the last axis fastest.
     pub fn analyse<'a>(
         &self,
         columns: &Folded,

@@ -1,5 +1,6 @@
-//! A layer of a Fourier neural operator on a grid of one, two or three axes with C channels: `y = σ( K x + x Wᵀ + b )`, where K
-//! transforms the lowest `modes` frequencies per axis, multiplies each by its complex matrix and transforms back.
+//! A layer of a Fourier neural operator on a grid of one, two or three axes with C channels: `y = σ( K x + x
+//! Wᵀ + b )`, where K transforms the lowest `modes` frequencies per axis, multiplies each by its complex
+//! matrix and transforms back.
 //!
 //! With F the transform along the columns, G that along the rows ([`Dft`]) and s the weights of a real inverse
 //! transform (1, 2, 2, …, over all points),
@@ -84,8 +85,8 @@ impl FourierLayer {
     }
 }
 
-/// The numbers of a layer: R `[2·modes, …, modes, C, C, 2]` (rows 0..modes, then -modes..0; real and imaginary part),
-/// W `[C, C]` and b.
+/// The numbers of a layer: R `[2·modes, …, modes, C, C, 2]` (rows 0..modes, then -modes..0; real and
+/// imaginary part), W `[C, C]` and b.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     pub spectral: &'a [f32],

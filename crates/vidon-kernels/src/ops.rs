@@ -1,7 +1,7 @@
 //! The kernels as operations on Burn tensors, with gradients.
 //!
-//! They run on the CPU device (`Device::flex()`) in single precision; [`fused`] tells. Elsewhere the caller composes the same from ordinary
-//! operations.
+//! They run on the CPU device (`Device::flex()`) in single precision; [`fused`] tells. Elsewhere the caller
+//! composes the same from ordinary operations.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -74,8 +74,8 @@ pub fn fused<const D: usize>(tensor: &Tensor<D>) -> bool {
     cpu && tensor.dtype() == DType::F32
 }
 
-/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. A number of it is a sum in the order of the inputs: it depends on
-/// its row of x and its row of W alone.
+/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. A number of it is a sum in the order of the inputs: it
+/// depends on its row of x and its row of W alone.
 pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
     let [outputs, inputs] = weight.dims();
     let shape = Arc::new(Shape {
@@ -87,7 +87,8 @@ pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
     mlp(&shape, x, Tensor::cat(vec![weight, bias], 0))
 }
 
-/// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last layer has no activation.
+/// A perceptron over rows: `[rows, in]` and flat weights (see [`Shape::numbers`]) to `[rows, out]`. The last
+/// layer has no activation.
 pub fn mlp(shape: &Arc<Shape>, rows: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
     assert_eq!(shape.last, Activation::Identity, "of the last layer");
     shape.check(rows.dims()[1], weights.dims()[0]);
@@ -98,7 +99,8 @@ pub fn mlp(shape: &Arc<Shape>, rows: Tensor<2>, weights: Tensor<1>) -> Tensor<2>
     Tensor::from_dispatch(out)
 }
 
-/// The set branch: ψ `[rows, inputs]`, in sets that begin and end at `offsets`, and the weights of all heads to `[sets, heads·outputs]`.
+/// The set branch: ψ `[rows, inputs]`, in sets that begin and end at `offsets`, and the weights of all heads
+/// to `[sets, heads·outputs]`.
 pub fn pool(
     heads: &Arc<Heads>,
     offsets: &Arc<Vec<usize>>,
@@ -132,8 +134,9 @@ pub fn contract(
     Tensor::from_dispatch(out)
 }
 
-/// A layer of a Fourier neural operator: `[samples·n1·n2, C]` to the same shape, with the spectral weights `[2, modes, modes, C, C, 2]` (rows 0..modes and
-/// -modes..0; real and imaginary part), those of the points `[C, C]` and their biases.
+/// A layer of a Fourier neural operator: `[samples·n1·n2, C]` to the same shape, with the spectral weights
+/// `[2, modes, modes, C, C, 2]` (rows 0..modes and -modes..0; real and imaginary part), those of the points
+/// `[C, C]` and their biases.
 pub fn fourier_layer(
     layer: FourierLayer,
     x: Tensor<2>,

@@ -1,4 +1,5 @@
-//! What an optimiser does to all numbers of a network: in one pass over memory, in place and on all cores. Outside of differentiation.
+//! What an optimiser does to all numbers of a network: in one pass over memory, in place and on all cores.
+//! Outside of differentiation.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};

@@ -23,8 +23,9 @@ struct Block {
 }
 
 /// # Safety
-/// Good for reading: `matrix`, R rows and `m.terms` terms with the steps of `m`; `x`, V vectors in each of `m.terms`
-/// rows, `x_line` apart. Good for reading and writing: `out`, V vectors in each of R rows, `out_line` apart.
+/// Good for reading: `matrix`, R rows and `m.terms` terms with the steps of `m`; `x`, V vectors in each of
+/// `m.terms` rows, `x_line` apart. Good for reading and writing: `out`, V vectors in each of R rows,
+/// `out_line` apart.
 #[inline(always)]
 unsafe fn block<S: Simd, const R: usize, const V: usize>(
     s: S,

@@ -1,4 +1,5 @@
-//! The same operations, one number at a time in double precision, as their formulas read. Tests hold the fused kernels to them.
+//! The same operations, one number at a time in double precision, as their formulas read. Tests hold the
+//! fused kernels to them.
 
 use crate::{Activation, Heads, Shape};
 

@@ -285,7 +285,8 @@ fn any_number_of_threads_gives_the_same_bits() {
     assert!(one == run(2) && one == run(4));
 }
 
-/// Layers of a Fourier neural operator: every instruction set against the portable one, and gradients against differences of the loss.
+/// Layers of a Fourier neural operator: every instruction set against the portable one, and gradients against
+/// differences of the loss.
 #[test]
 fn fourier_layers_agree_and_have_the_right_gradients() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);

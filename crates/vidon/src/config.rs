@@ -1,4 +1,5 @@
-//! Which network: encoders, core and decoder with all their sizes. The paper's networks are combinations with a name:
+//! Which network: encoders, core and decoder with all their sizes. The paper's networks are combinations with
+//! a name:
 //!
 //! | network | encoders | core | decoder |
 //! |---|---|---|---|

@@ -1,7 +1,8 @@
 //! Operators between functions, from scattered sensors whose number and places change from sample to sample.
 //!
-//! Samples come from a file, a problem or memory ([`data::Dataset`]); a recipe says which network learns from them and
-//! how ([`train::Recipe`]); what comes out is an [`Operator`]: sensors in, values anywhere out, in physical units.
+//! Samples come from a file, a problem or memory ([`data::Dataset`]); a recipe says which network learns from
+//! them and how ([`train::Recipe`]); what comes out is an [`Operator`]: sensors in, values anywhere out, in
+//! physical units.
 //!
 //! Samples in memory, here of v(y) = ū·(1 + y), where ū is the mean of the readings:
 //!
@@ -34,7 +35,8 @@
 //! # }
 //! ```
 //!
-//! From samples to an operator, without any folder; [`train::Training`] does the same in a folder that can be resumed:
+//! From samples to an operator, without any folder; [`train::Training`] does the same in a folder that can be
+//! resumed:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -84,9 +86,9 @@
 //! # }
 //! ```
 //!
-//! The way of a sample is one line, and every room is on it once:
-//! [`problems`] and [`sensors`], or a file → [`data`] → [`encoders`] → [`cores`] → [`decoders`] → answer → [`eval`],
-//! [`plot`]; [`spaces`] has the bases that encoders and decoders use.
+//! The way of a sample is one line, and every room is on it once: [`problems`] and [`sensors`], or a file →
+//! [`data`] → [`encoders`] → [`cores`] → [`decoders`] → answer → [`eval`], [`plot`]; [`spaces`] has the bases
+//! that encoders and decoders use.
 
 mod config;
 pub mod cores;

@@ -10,8 +10,8 @@ pub trait Observer: Sync {
     /// Something worth knowing, in words.
     fn note(&self, _words: &str) {}
 
-    /// After every step of a training and every validation; with the share of the training that is over, 0 to 1, and
-    /// the seconds still to go, at the speed so far.
+    /// After every step of a training and every validation; with the share of the training that is over, 0 to
+    /// 1, and the seconds still to go, at the speed so far.
     fn status(&self, _record: &Record, _share: f64, _eta: f64) {}
 
     /// Whether the user wants to stop.

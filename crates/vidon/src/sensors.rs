@@ -95,9 +95,9 @@ pub struct SensorSpec {
 }
 
 impl SensorSpec {
-    /// For a box with these ends per axis. Random sensors are drawn from the nodes of the finer grid `pool`, or, without
-    /// one, from all of the box. Grids have so many nodes per axis, ends included; an error where the pool does not
-    /// contain the regular grid.
+    /// For a box with these ends per axis. Random sensors are drawn from the nodes of the finer grid `pool`,
+    /// or, without one, from all of the box. Grids have so many nodes per axis, ends included; an error where
+    /// the pool does not contain the regular grid.
     pub fn new(ends: &[[f64; 2]], grid: Vec<usize>, pool: Option<Vec<usize>>) -> Result<Self> {
         let domain = BoxDomain::between(ends)?;
         let dim = domain.dim();
@@ -171,7 +171,8 @@ impl SensorSpec {
         self.pool_size().unwrap_or(MOST)
     }
 
-    /// `count` random places for sample `index`, for studies of the number of sensors; no more than [`most`](Self::most).
+    /// `count` random places for sample `index`, for studies of the number of sensors; no more than
+    /// [`most`](Self::most).
     pub fn scatter(&self, count: usize, seed: u64, split: &str, index: usize) -> Vec<f64> {
         let mut rng = stream(seed, &format!("sensors/scattered/{split}"), index as u64);
         self.drawn(count.min(self.most()), &mut rng)
@@ -373,7 +374,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any dimension, any pool: the count is in range, no place is used twice, all lie in the box and on the pool.
+        /// Any dimension, any pool: the count is in range, no place is used twice, all lie in the box and on
+        /// the pool.
         #[test]
         fn every_layout_keeps_its_promises(
             dim in 1usize..=3, n in 3usize..6, stride in 2usize..5, continuous: bool, seed: u64, index in 0usize..1000,

@@ -1,5 +1,5 @@
-//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`). Half precision is read as well, to half the size of files that are
-//! passed on.
+//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`). Half precision is
+//! read as well, to half the size of files that are passed on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

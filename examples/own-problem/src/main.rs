@@ -1,4 +1,5 @@
-//! A problem of one's own: heat in a rod with cold ends, u_t = κ u_xx on [0, 1], from u(·, 0) to u(·, 0.1). With it
+//! A problem of one's own: heat in a rod with cold ends, u_t = κ u_xx on [0, 1], from u(·, 0) to u(·, 0.1).
+//! With it
 //!
 //!     cargo run --release -p own-problem -- train examples/own-problem/rod.toml
 //!     cargo run --release -p own-problem -- eval runs/rod --samples 200

@@ -20,8 +20,10 @@ use crate::ui::{Ui, grouped, print};
 
 /// Measure the speed of training and prediction
 ///
-/// First the machine's limit: fused multiply-adds a second with everything in registers. Then the networks at the paper's sizes: a training step (batch, forward, backward, Adam) and
-/// prediction. Best and median of several rounds. VIDON_ISA=portable|avx2|avx512 forces an instruction set. Nothing else should run meanwhile.
+/// First the machine's limit: fused multiply-adds a second with everything in registers. Then the networks at
+/// the paper's sizes: a training step (batch, forward, backward, Adam) and prediction. Best and median of
+/// several rounds. VIDON_ISA=portable|avx2|avx512 forces an instruction set. Nothing else should run
+/// meanwhile.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon bench

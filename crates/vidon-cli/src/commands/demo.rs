@@ -16,8 +16,10 @@ use crate::ui::{Ui, percent, print};
 
 /// Learn travelling fronts from scattered sensors in two minutes: start here
 ///
-/// Makes Allen–Cahn data (fronts that travel through a square) with randomly placed sensors, a different number and different places in every
-/// sample, trains a VIDON (a least-squares projection of the sensors, then a perceptron) to predict all of space-time from the sensors at t = 0, measures its error on functions it has never seen, and draws them.
+/// Makes Allen–Cahn data (fronts that travel through a square) with randomly placed sensors, a different
+/// number and different places in every sample, trains a VIDON (a least-squares projection of the sensors,
+/// then a perceptron) to predict all of space-time from the sensors at t = 0, measures its error on functions
+/// it has never seen, and draws them.
 #[derive(Args)]
 pub struct Arguments {
     /// Folder for the run and the pictures

@@ -20,9 +20,9 @@ use crate::ui::{Ui, percent, print};
 
 /// Measure the relative L² error of a trained network
 ///
-/// The error of a sample is ‖prediction − truth‖₂/‖truth‖₂ over its targets, in physical units. A network that was trained on one of the
-/// paper's problems is judged on that problem's test functions, which it has never seen, by default through the layout it was trained on.
-/// Any other network needs --data.
+/// The error of a sample is ‖prediction − truth‖₂/‖truth‖₂ over its targets, in physical units. A network
+/// that was trained on one of the paper's problems is judged on that problem's test functions, which it has
+/// never seen, by default through the layout it was trained on. Any other network needs --data.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon eval runs/darcy-variable
@@ -148,8 +148,8 @@ fn source(arguments: &Arguments, operator: &Operator) -> Result<Dataset> {
     Ok(Dataset::from_source(source))
 }
 
-/// Measures the network of a run on the test functions of its problem, through the layout it was trained on, and draws the first of them
-/// into its folder.
+/// Measures the network of a run on the test functions of its problem, through the layout it was trained on,
+/// and draws the first of them into its folder.
 pub fn test_run(
     folder: &Path,
     samples: usize,

@@ -16,8 +16,9 @@ use crate::ui::{Ui, count};
 
 /// Make samples of a problem, such as those of the paper
 ///
-/// Each sample is a function seen by sensors, and the function that the problem maps it to. Training and validation
-/// targets are known at the sample's own sensors (Allen–Cahn: at 21 times); test targets on a fine grid.
+/// Each sample is a function seen by sensors, and the function that the problem maps it to. Training and
+/// validation targets are known at the sample's own sensors (Allen–Cahn: at 21 times); test targets on a fine
+/// grid.
 ///
 /// The same problem, seed and split always give the same functions, whatever the layout and the number of samples.
 /// They are kept in the cache, so the second layout of a problem is quick.

@@ -12,13 +12,14 @@ use crate::ui::{Ui, count, print};
 
 /// Turn your own measurements into a dataset
 ///
-/// Tables (CSV or Parquet) have one line a reading: which sample it belongs to, where it was taken, what was read. The
-/// targets stand in a second table (--targets), or in further columns of the same one. Lines of a sample need
-/// not stand together, and samples may have any number of them. CSV cells are separated by comma, semicolon or tab.
+/// Tables (CSV or Parquet) have one line a reading: which sample it belongs to, where it was taken, what was
+/// read. The targets stand in a second table (--targets), or in further columns of the same one. Lines of a
+/// sample need not stand together, and samples may have any number of them. CSV cells are separated by comma,
+/// semicolon or tab.
 ///
-/// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where samples
-/// have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that all samples
-/// share may leave out the n. Arrays with other names are named with the same options as columns.
+/// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where
+/// samples have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that
+/// all samples share may leave out the n. Arrays with other names are named with the same options as columns.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Pressure at wells, and the temperature wanted at the same places:
@@ -74,10 +75,11 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMN=UNIT")]
     unit: Vec<String>,
 
-    /// Ends of a coordinate, for example --range x=0:10; may be repeated [default: those of the readings and targets]
+    /// Ends of a coordinate, for example --range x=0:10; may be repeated [default: those of the readings and
+    /// targets]
     ///
-    /// The box of the problem: symmetries move sensors within it, and a torus has its periods. In a .npz the coordinates
-    /// are x (or x0, x1, …) and, of the targets, y (or y0, y1, …).
+    /// The box of the problem: symmetries move sensors within it, and a torus has its periods. In a .npz the
+    /// coordinates are x (or x0, x1, …) and, of the targets, y (or y0, y1, …).
     #[arg(long, value_name = "COLUMN=LO:HI", value_parser = parse_range)]
     range: Vec<(String, [f64; 2])>,
 

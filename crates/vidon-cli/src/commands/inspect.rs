@@ -12,12 +12,14 @@ use crate::ui::{grouped, print};
 
 /// Show what a dataset or a model holds, and check every number in it
 ///
-/// Of a dataset: schema, counts, ranges, how many sensors the samples have, and where the data comes from. Of a model
-/// (.safetensors, or the folder of a run): the columns it takes and gives, parameters, and depth, width and size of
-/// branch and trunk. The whole file is read; the first thing that is wrong is named with its row and column.
+/// Of a dataset: schema, counts, ranges, how many sensors the samples have, and where the data comes from. Of
+/// a model (.safetensors, or the folder of a run): the columns it takes and gives, parameters, and depth,
+/// width and size of branch and trunk. The whole file is read; the first thing that is wrong is named with
+/// its row and column.
 #[derive(Args)]
 pub struct Arguments {
-    /// A dataset made by `vidon generate` or `vidon import`, a model's weights (.safetensors), or the folder of a run
+    /// A dataset made by `vidon generate` or `vidon import`, a model's weights (.safetensors), or the folder
+    /// of a run
     file: PathBuf,
 
     /// Print JSON instead of text

@@ -13,8 +13,9 @@ use crate::ui::Ui;
 
 /// Draw a sample of a dataset, or the learning curves of a run
 ///
-/// A sample: sensors coloured by value beside the target. Targets on a grid are drawn as an image, others as points; in space-time, four times are shown on one colour
-/// scale. With several files their panels stand in one picture.
+/// A sample: sensors coloured by value beside the target. Targets on a grid are drawn as an image, others as
+/// points; in space-time, four times are shown on one colour scale. With several files their panels stand in
+/// one picture.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon plot test.parquet --sample 3 --out sample.png

@@ -14,8 +14,9 @@ use crate::ui::{Ui, count};
 
 /// Predict a function from sensors
 ///
-/// The sensors are a table (CSV or Parquet) with a column for every coordinate and value, by the names the network was trained with (`vidon
-/// inspect` shows them). The function is predicted on a grid over the domain of the training data, or at the places of another table.
+/// The sensors are a table (CSV or Parquet) with a column for every coordinate and value, by the names the
+/// network was trained with (`vidon inspect` shows them). The function is predicted on a grid over the domain
+/// of the training data, or at the places of another table.
 #[derive(Args)]
 #[command(group(ArgGroup::new("where").required(true).args(["grid", "queries"])), after_help = "Examples:
   vidon predict runs/mine --sensors s.csv --grid 65x65 --out v.csv --plot v.png

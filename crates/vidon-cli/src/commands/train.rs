@@ -13,11 +13,12 @@ use crate::ui::{Ui, clock, count, grouped, percent};
 
 /// Train a network by a recipe
 ///
-/// A recipe (TOML) says what to learn from, which network, and how. The run becomes a folder: the recipe, the weights that did best on the
-/// validation data, a checkpoint, the history as JSON lines and for TensorBoard, and learning curves.
+/// A recipe (TOML) says what to learn from, which network, and how. The run becomes a folder: the recipe, the
+/// weights that did best on the validation data, a checkpoint, the history as JSON lines and for TensorBoard,
+/// and learning curves.
 ///
-/// Ctrl-C saves and says how to go on; a second Ctrl-C stops at once. A resumed run is the run that was never stopped, bit for bit (unless a
-/// time budget steers the learning rate: time is never the same twice).
+/// Ctrl-C saves and says how to go on; a second Ctrl-C stops at once. A resumed run is the run that was never
+/// stopped, bit for bit (unless a time budget steers the learning rate: time is never the same twice).
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon train recipes/fast/darcy-variable.toml --budget 5m

@@ -2,10 +2,10 @@
 //!
 //!   h_0 = P·(u, x),   h_{l+1} = σ( W_l h_l + F⁻¹( R_l · F h_l ) ),   v = Q(h_L).
 //!
-//! What is seen at a point is lifted to `width` channels; every layer adds a spectral convolution (the lowest `modes` frequencies
-//! per axis, multiplied by complex matrices) and a 1×1 convolution, GELU between layers; two pointwise layers read the
-//! output off. The grid is padded with zeros by a share of its size. Discrete Fourier transforms of few modes are
-//! matrix products, which run on every device and for any grid size.
+//! What is seen at a point is lifted to `width` channels; every layer adds a spectral convolution (the lowest
+//! `modes` frequencies per axis, multiplied by complex matrices) and a 1×1 convolution, GELU between layers;
+//! two pointwise layers read the output off. The grid is padded with zeros by a share of its size. Discrete
+//! Fourier transforms of few modes are matrix products, which run on every device and for any grid size.
 
 use serde::{Deserialize, Serialize};
 use vidon_kernels::{FourierLayer, Resize};
@@ -26,7 +26,8 @@ pub(super) const MOST_AXES: usize = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FnoConfig {
-    /// Points per axis of its own grid, behind a projection; where not given 64, 32 or 16 in one, two or three dimensions.
+    /// Points per axis of its own grid, behind a projection; where not given 64, 32 or 16 in one, two or
+    /// three dimensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<usize>,
     /// Whether it sees where a point of its own grid is; it does where not given.
@@ -212,7 +213,8 @@ impl Fno {
         modes * (2 * modes).pow(self.axes as u32 - 1)
     }
 
-    /// From what is seen at the points of every sample's grid, `[samples·points, inputs]`, to `[samples·points, outputs]`.
+    /// From what is seen at the points of every sample's grid, `[samples·points, inputs]`, to
+    /// `[samples·points, outputs]`.
     pub fn on_grid(&self, params: &Params, seen: Tensor<2>, grid: &[usize]) -> Tensor<2> {
         let samples = seen.dims()[0] / grid.iter().product::<usize>();
         let larger = Resize {

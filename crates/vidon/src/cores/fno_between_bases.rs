@@ -1,12 +1,13 @@
 //! A Fourier neural operator between two bases: what makes an FNO work with sensors anywhere.
 //!
-//! The sensors' fit `Σ_k c_k φ_k` is evaluated on the core's grid; the FNO maps it to functions on that grid; these are read back as coefficients of the
-//! trunk's basis by least squares,
+//! The sensors' fit `Σ_k c_k φ_k` is evaluated on the core's grid; the FNO maps it to functions on that grid;
+//! these are read back as coefficients of the trunk's basis by least squares,
 //!
 //!   β = (BᵀB)⁻¹Bᵀ FNO(Φ c),   Φ_ik = φ_k(x_i),   B_ik = τ_k(x_i),
 //!
-//! and the answer `Σ_k β_k τ_k(y)` can be asked anywhere. For outputs in space and time the FNO has a channel for each function of time.
-//! On a torus the grid has no ends and the FNO needs no padding and no coordinates: it then commutes with shifts.
+//! and the answer `Σ_k β_k τ_k(y)` can be asked anywhere. For outputs in space and time the FNO has a channel
+//! for each function of time. On a torus the grid has no ends and the FNO needs no padding and no
+//! coordinates: it then commutes with shifts.
 
 use crate::cores::Core;
 use crate::cores::fno::{Fno, FnoConfig, MOST_AXES};
@@ -102,8 +103,8 @@ impl HostMatrix {
 }
 
 impl FnoBetweenBases {
-    /// From coefficients of `seen` for every value to those of `answer`, a basis with its functions of time, for every
-    /// target.
+    /// From coefficients of `seen` for every value to those of `answer`, a basis with its functions of time,
+    /// for every target.
     pub fn new(
         plan: &mut Plan,
         config: &FnoConfig,

@@ -1,10 +1,11 @@
-//! The truncated Fourier transforms of a grid from ordinary operations, for every device. Along each axis a transform of
-//! few frequencies is a product with a matrix: with C = cos 2πkj/n and S = sin 2πkj/n, forward (e^{-i…})
+//! The truncated Fourier transforms of a grid from ordinary operations, for every device. Along each axis a
+//! transform of few frequencies is a product with a matrix: with C = cos 2πkj/n and S = sin 2πkj/n, forward
+//! (e^{-i…})
 //!
 //!   re' = C re + S im,   im' = C im - S re,
 //!
-//! and back (e^{+i…}) with the transposed matrices and S negative. Along the last axis numbers are real, so that the
-//! frequencies 0 to modes - 1 tell all; along the others they are 0 to modes - 1 and -modes to -1.
+//! and back (e^{+i…}) with the transposed matrices and S negative. Along the last axis numbers are real, so
+//! that the frequencies 0 to modes - 1 tell all; along the others they are 0 to modes - 1 and -modes to -1.
 
 use std::f64::consts::TAU;
 
@@ -46,8 +47,8 @@ impl GridWaves {
         }
     }
 
-    /// Transforms, multiplies every frequency by its complex matrix `[frequencies, C, out, 2]`, and transforms back:
-    /// `[samples·points, C]` to `[samples·points, out]`.
+    /// Transforms, multiplies every frequency by its complex matrix `[frequencies, C, out, 2]`, and
+    /// transforms back: `[samples·points, C]` to `[samples·points, out]`.
     pub fn convolve(&self, x: Tensor<2>, weight: Tensor<4>) -> Tensor<2> {
         let [rows, channels] = x.dims();
         let points: usize = self.grid.iter().product();

@@ -2,8 +2,8 @@
 //!
 //!   β = Φ(ν^1, …, ν^H) [+ A·(ν^1, …, ν^H)],
 //!
-//! with `skip` the linear map A beside it. Between a projection and a fixed basis Φ gives numbers of size one: β is
-//! scaled by the spread of the training outputs' coefficients, and moved by their mean.
+//! with `skip` the linear map A beside it. Between a projection and a fixed basis Φ gives numbers of size
+//! one: β is scaled by the spread of the training outputs' coefficients, and moved by their mean.
 
 use serde::{Deserialize, Serialize};
 

@@ -59,7 +59,8 @@ impl CoreConfig {
         }
     }
 
-    /// Between these encoders and a decoder that takes `inputs` numbers, or coefficients of `answer` for every target.
+    /// Between these encoders and a decoder that takes `inputs` numbers, or coefficients of `answer` for
+    /// every target.
     pub(crate) fn build(
         &self,
         plan: &mut Plan,
@@ -97,8 +98,8 @@ pub(crate) trait Core: Debug + Send + Sync {
         Ok(())
     }
 
-    /// From what every encoder saw, `[rows, outputs]`, to what the decoder takes. `grid` has the points per axis where
-    /// a row is a point.
+    /// From what every encoder saw, `[rows, outputs]`, to what the decoder takes. `grid` has the points per
+    /// axis where a row is a point.
     fn forward(
         &self,
         params: &Params,

@@ -66,8 +66,8 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// Puts the sensors on the grid of the test outputs, for networks that answer only there (FNO). Changes nothing
-    /// but the test split.
+    /// Puts the sensors on the grid of the test outputs, for networks that answer only there (FNO). Changes
+    /// nothing but the test split.
     pub fn with_sensors_on_grid(self) -> Self {
         Self {
             sensors_on_grid: self.grid.is_some() && self.spec.test_times.is_none(),

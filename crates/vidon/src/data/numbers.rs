@@ -31,8 +31,8 @@ impl Rows {
         }))
     }
 
-    /// Writes values with their places as `.csv` or `.parquet` (one column each, `names` in order, those of the places
-    /// first), or the values alone as `.npy`, in the `shape` of a grid where there is one.
+    /// Writes values with their places as `.csv` or `.parquet` (one column each, `names` in order, those of
+    /// the places first), or the values alone as `.npy`, in the `shape` of a grid where there is one.
     pub fn write(
         &self,
         path: &Path,

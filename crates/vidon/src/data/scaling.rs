@@ -1,4 +1,5 @@
-//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero, lo = 0 and hi is the largest magnitude: to [-1, 1].
+//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero, lo = 0 and
+//! hi is the largest magnitude: to [-1, 1].
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl MinMax {
         }
     }
 
-    /// How many rows have a number that is further outside of the extremes than half of what lies between them. `odd`: the extremes are
-    /// [centred](Self::centre).
+    /// How many rows have a number that is further outside of the extremes than half of what lies between
+    /// them. `odd`: the extremes are [centred](Self::centre).
     pub(crate) fn far(&self, rows: &Rows, odd: bool) -> usize {
         let far = |row: &&[f32]| {
             let ends = self.lo.iter().zip(&self.hi);
@@ -163,7 +164,8 @@ impl From<Sample> for ScaledSample {
 }
 
 impl Scaling {
-    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`. With `centred`, zero stays zero.
+    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`. With
+    /// `centred`, zero stays zero.
     pub fn fit<'a>(
         training: impl IntoIterator<Item = &'a Sample>,
         log_values: bool,

@@ -1,4 +1,5 @@
-//! Decoders: from what a core gives to values at queries, one file each. The contraction that ends VIDON and DeepONet is
+//! Decoders: from what a core gives to values at queries, one file each. The contraction that ends VIDON and
+//! DeepONet is
 //!
 //!   v_c(y) = τ_{0c}(y) + Σ_k β_k τ_{kc}(y),   k = 1..p, for every output component c;
 //!
@@ -31,8 +32,8 @@ pub enum DecoderConfig {
     Learned(LearnedConfig),
     Basis(BasisConfig),
     Pod(PodConfig),
-    /// FNO's: the value at a point of the grid on which the sensors stand is what the core gives there, v(x_i) = h_i.
-    /// It is asked at those points and nowhere else.
+    /// FNO's: the value at a point of the grid on which the sensors stand is what the core gives there,
+    /// v(x_i) = h_i. It is asked at those points and nowhere else.
     Grid {},
 }
 

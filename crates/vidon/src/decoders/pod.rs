@@ -1,8 +1,8 @@
 //! Functions from training data (proper orthogonal decomposition).
 //!
-//! Every training output is fitted by the functions of a fixed basis (regularised least squares, so the targets may
-//! stand anywhere); τ_0 is the mean of the fits, τ_1 … τ_p are their principal directions, each scaled by its
-//! standard deviation so that the β are of size one:
+//! Every training output is fitted by the functions of a fixed basis (regularised least squares, so the
+//! targets may stand anywhere); τ_0 is the mean of the fits, τ_1 … τ_p are their principal directions, each
+//! scaled by its standard deviation so that the β are of size one:
 //!
 //!   τ_0 = c̄·φ,   τ_k = √λ_k (e_k·φ),   Cov(c) e_k = λ_k e_k.
 

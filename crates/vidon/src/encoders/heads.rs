@@ -208,8 +208,8 @@ impl Heads {
         }
     }
 
-    /// ν of all heads, `[samples, heads·outputs]`, in one fused operation up to the linear output layers, which are
-    /// applied once a sample: the weights of a sample's sensors sum up to one.
+    /// ν of all heads, `[samples, heads·outputs]`, in one fused operation up to the linear output layers,
+    /// which are applied once a sample: the weights of a sample's sensors sum up to one.
     fn pool_fused(
         &self,
         heads: &Arc<vidon_kernels::Heads>,

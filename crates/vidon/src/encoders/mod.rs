@@ -1,7 +1,8 @@
 //! Encoders: from a group of sensors to what a core sees, one file each.
 //!
-//! An encoder works in two steps. `Encoder::encode` has no learned weights: what it gives for a set of sensors never
-//! changes, so it is worked out once and kept. `Encoder::forward` makes a tensor of what was kept for a batch.
+//! An encoder works in two steps. `Encoder::encode` has no learned weights: what it gives for a set of
+//! sensors never changes, so it is worked out once and kept. `Encoder::forward` makes a tensor of what was
+//! kept for a batch.
 
 mod grid;
 mod heads;

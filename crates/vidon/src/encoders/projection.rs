@@ -2,9 +2,11 @@
 //!
 //!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m,   A_jk = P_k φ_k(x_j),   P_k = (1 + |k|²)^{-decay/2} e^{-fall |k|}   (`spaces/least_squares.rs`).
 //!
-//! It takes any number of sensors, anywhere, in any order; where there are few, the prior P takes over. Averages over random sensors are off by
-//! m^{-1/2}; this is nearly exact on smooth functions. The prior and λ are chosen by how well left-out sensors of training samples are predicted: powers for
-//! functions of finite smoothness, exponentials for analytic ones. The network sees the coefficients with the mean and spread of the training set taken out.
+//! It takes any number of sensors, anywhere, in any order; where there are few, the prior P takes over.
+//! Averages over random sensors are off by m^{-1/2}; this is nearly exact on smooth functions. The prior and
+//! λ are chosen by how well left-out sensors of training samples are predicted: powers for functions of
+//! finite smoothness, exponentials for analytic ones. The network sees the coefficients with the mean and
+//! spread of the training set taken out.
 
 use rand::seq::index;
 use rayon::prelude::*;
@@ -92,7 +94,8 @@ impl Projection {
         (projection, plan.entries)
     }
 
-    /// Chooses the prior and λ by how well left-out sensors are predicted. Where samples have few sensors none is left out, and the choice stays what it is.
+    /// Chooses the prior and λ by how well left-out sensors are predicted. Where samples have few sensors
+    /// none is left out, and the choice stays what it is.
     pub fn choose(&self, entries: &mut [Entry], samples: &[&Sensors]) {
         let trials = self.trials(samples);
         let powers = DECAYS.map(|decay| (decay, 0.0));
@@ -226,8 +229,8 @@ impl Encoder for Projection {
         }
     }
 
-    /// How far left-out sensors are from what the others say of them, as a share of the spread of the readings; none where samples have few sensors, or
-    /// read the same everywhere.
+    /// How far left-out sensors are from what the others say of them, as a share of the spread of the
+    /// readings; none where samples have few sensors, or read the same everywhere.
     fn left_out(&self, entries: &[Entry], training: &[&Sensors]) -> Option<f64> {
         let [decay, ridge, fall] = three(self.prior.of(entries));
         let amplitudes = self.amplitudes(decay, fall);
@@ -348,7 +351,8 @@ mod tests {
         }
     }
 
-    /// A trigonometric polynomial is recovered from scattered sensors; the order of the sensors does not matter; one sensor is enough for an answer.
+    /// A trigonometric polynomial is recovered from scattered sensors; the order of the sensors does not
+    /// matter; one sensor is enough for an answer.
     #[test]
     fn smooth_functions_are_recovered_from_scattered_sensors() {
         let (projection, mut entries) = Projection::alone(&on_unit_square(Family::Periodic, 49), 1);
@@ -416,7 +420,8 @@ mod tests {
         assert!((0.6..1.0).contains(&share), "{share}");
     }
 
-    /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and the front between its sensors.
+    /// Coefficients of a front fall like e^{-c|k|}, which no power does: the exponential prior is found, and
+    /// the front between its sensors.
     #[test]
     fn the_prior_of_analytic_functions_is_exponential() {
         let config = on_unit_square(Family::Legendre, 105);

@@ -78,7 +78,8 @@ impl Linear {
 }
 
 impl Mlp {
-    /// From `fan_in` over the `hidden` widths to `fan_out`. Parameters are named `name.0.weight`, `name.0.bias`, ….
+    /// From `fan_in` over the `hidden` widths to `fan_out`. Parameters are named `name.0.weight`,
+    /// `name.0.bias`, ….
     pub fn new(
         plan: &mut Plan,
         name: &str,

@@ -67,8 +67,9 @@ pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("the type that was asked for")
 }
 
-/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. On the CPU a number of it depends on its row of x and its row of W
-/// alone, in every bit, so that an answer does not depend on what else is asked at the same time.
+/// `x Wᵀ + b` for rows x, W `[out, in]` and b `[out]`. On the CPU a number of it depends on its row of x and
+/// its row of W alone, in every bit, so that an answer does not depend on what else is asked at the same
+/// time.
 pub(crate) fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
     match vidon_kernels::fused(&x) {
         true => vidon_kernels::affine(x, weight, bias),

@@ -1,8 +1,8 @@
 //! The numbers a model learns: named tensors in a fixed order.
 //!
-//! A model is built once into a [`Plan`] (names, shapes, starting values on the host) and keeps only [`Key`]s. The
-//! numbers live in [`Params`] on a device. Optimisers, averages, checkpoints and files go over them in order and need
-//! to know no model.
+//! A model is built once into a [`Plan`] (names, shapes, starting values on the host) and keeps only
+//! [`Key`]s. The numbers live in [`Params`] on a device. Optimisers, averages, checkpoints and files go over
+//! them in order and need to know no model.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Normal};

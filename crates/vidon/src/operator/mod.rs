@@ -1,5 +1,5 @@
-//! An operator: scaling, encoders, core and decoder with their numbers. The one way from physical samples to physical
-//! answers, for training, evaluation and prediction alike:
+//! An operator: scaling, encoders, core and decoder with their numbers. The one way from physical samples to
+//! physical answers, for training, evaluation and prediction alike:
 //!
 //!   sample → scale → encode (kept) → core → decode → scale back.
 
@@ -141,7 +141,8 @@ impl Operator {
         trained.map(|e| e.values.len()).sum()
     }
 
-    /// Depth, width and size of branch and trunk, as the paper's remark on size defines them, where there are such.
+    /// Depth, width and size of branch and trunk, as the paper's remark on size defines them, where there are
+    /// such.
     pub fn branch_and_trunk(&self) -> Option<[[usize; 3]; 2]> {
         let both = self.design.parts.branch_and_trunk()?;
         Some(both.map(|Extent { depth, width, size }| [depth, width, size]))
@@ -170,8 +171,8 @@ impl Operator {
         Ok(self.predict_samples(&[&sample])?.remove(0))
     }
 
-    /// The values at the queries of every sample; its targets are not looked at. No bit of an answer depends on what
-    /// else is asked at the same time.
+    /// The values at the queries of every sample; its targets are not looked at. No bit of an answer depends
+    /// on what else is asked at the same time.
     pub fn predict_samples(&self, samples: &[&Sample]) -> Result<Vec<Rows>> {
         let mut answers = Vec::with_capacity(samples.len());
         for group in self.groups(samples) {
@@ -304,7 +305,8 @@ impl Operator {
         tau
     }
 
-    /// What is unlike the training data, in words: places outside of their box, values far from all that were seen.
+    /// What is unlike the training data, in words: places outside of their box, values far from all that were
+    /// seen.
     pub fn doubts(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Vec<String> {
         let mut doubts = Vec::new();
         let meta = self.meta();

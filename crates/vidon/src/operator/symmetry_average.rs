@@ -3,9 +3,10 @@
 //!
 //!   β̄ = 1/|G| Σ_g g⁻¹ β(g c).
 //!
-//! Where the answers for two images differ, one of them is wrong: averaging takes part of the error away, at the price
-//! of a few more rows through the network. It needs a network that sees its sensors through a projection alone, and a
-//! fixed basis. A function that some symmetries take out of that basis is averaged over the others.
+//! Where the answers for two images differ, one of them is wrong: averaging takes part of the error away, at
+//! the price of a few more rows through the network. It needs a network that sees its sensors through a
+//! projection alone, and a fixed basis. A function that some symmetries take out of that basis is averaged
+//! over the others.
 
 use crate::data::{Channel, Scaling};
 use crate::error::Result;
@@ -20,8 +21,8 @@ const MOST_AXES: usize = 3;
 pub(super) struct SymmetryAverage {
     /// Each with what undoes it.
     all: Vec<[Symmetry; 2]>,
-    /// The decoder's functions of space and more, so that no symmetry leaves them; how many are the decoder's, and how
-    /// many of time each has.
+    /// The decoder's functions of space and more, so that no symmetry leaves them; how many are the
+    /// decoder's, and how many of time each has.
     basis: Basis,
     functions: usize,
     times: usize,
@@ -125,7 +126,8 @@ mod tests {
     use rand::RngExt;
     use std::sync::Arc;
 
-    /// Whatever the network has learned, its averaged answers have the symmetries: for turned sensors the answer is the turned one.
+    /// Whatever the network has learned, its averaged answers have the symmetries: for turned sensors the
+    /// answer is the turned one.
     #[test]
     fn averaged_answers_have_the_symmetries() {
         let range = |n: &str| Channel {

@@ -104,7 +104,8 @@ fn coloured(panel: &Panel) -> bool {
     matches!(panel.marks, Marks::Points { .. } | Marks::Image { .. })
 }
 
-/// Width and height of a panel's plot: the largest rectangle of the right proportions that it has room for. Very long or high boxes are shown shorter.
+/// Width and height of a panel's plot: the largest rectangle of the right proportions that it has room for.
+/// Very long or high boxes are shown shorter.
 fn plot_size(panel: &Panel) -> (u32, u32) {
     let bar = if coloured(panel) { BAR } else { EDGE };
     let (width, height) = (PANEL.0 - LEFT - bar, PANEL.1 - TITLE - BELOW);

@@ -31,7 +31,8 @@ pub(super) enum Marks {
     Curve { x: Vec<f64>, values: Vec<f64> },
     /// Named lines of positive values, on a logarithmic vertical axis.
     Lines(Vec<(String, Vec<[f64; 2]>)>),
-    /// Named series of positive values, one a group, on a logarithmic vertical axis: each a filled dot and, hollow, what it is compared with.
+    /// Named series of positive values, one a group, on a logarithmic vertical axis: each a filled dot and,
+    /// hollow, what it is compared with.
     Dots {
         groups: Vec<&'static str>,
         series: Vec<(String, Vec<[Option<f64>; 2]>)>,

@@ -1,10 +1,10 @@
 //! Drawn function pairs, kept on disk so that every layout of a problem reuses them.
 //!
-//! `<cache>/<problem>-<split>-seed<seed>-<hash>/` holds `key.json` (everything that determines the functions; the
-//! hash is made from it) and the pairs in files of a fixed number of samples. A file is, in little-endian
-//! order: the magic `VIDONF01`, the number of pairs, the numbers per pair and the rejected draws (u64 each), the
-//! numbers (f32), and the CRC-32 of all that. Files are written atomically. One process at a time draws for a folder;
-//! another that wants the same waits, then reads.
+//! `<cache>/<problem>-<split>-seed<seed>-<hash>/` holds `key.json` (everything that determines the functions;
+//! the hash is made from it) and the pairs in files of a fixed number of samples. A file is, in little-endian
+//! order: the magic `VIDONF01`, the number of pairs, the numbers per pair and the rejected draws (u64 each),
+//! the numbers (f32), and the CRC-32 of all that. Files are written atomically. One process at a time draws
+//! for a folder; another that wants the same waits, then reads.
 
 use std::fs::File;
 use std::io::Write;

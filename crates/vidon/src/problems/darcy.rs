@@ -52,7 +52,8 @@ impl Darcy {
         g
     }
 
-    /// The pair of a permeability; none if its solution is not finite or, with Dirichlet's boundary, somewhere negative.
+    /// The pair of a permeability; none if its solution is not finite or, with Dirichlet's boundary,
+    /// somewhere negative.
     fn solve(&self, a: &[f64]) -> Option<Vec<f32>> {
         let lock = || self.solvers.lock().expect("nothing panics under the lock");
         let idle = lock().pop();

@@ -59,7 +59,8 @@ impl DarcySolver {
         }
     }
 
-    /// The solution, and the iterations that it took; `a` and `f` on (n+1)² nodes with ends (Dirichlet) or on n² nodes (periodic; f must have zero mean).
+    /// The solution, and the iterations that it took; `a` and `f` on (n+1)² nodes with ends (Dirichlet) or on
+    /// n² nodes (periodic; f must have zero mean).
     pub fn solve(&mut self, a: &[f64], f: &[f64]) -> Result<(Vec<f64>, usize)> {
         let m = self.m;
         let (nodes, first) = match self.boundary {

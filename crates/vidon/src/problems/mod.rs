@@ -1,5 +1,6 @@
-//! Problems: each draws pairs of functions (the operator's input and output), deterministic from a random stream, and
-//! says where it is sampled. The paper's three are known by name; a program may [`register`] its own.
+//! Problems: each draws pairs of functions (the operator's input and output), deterministic from a random
+//! stream, and says where it is sampled. The paper's three are known by name; a program may [`register`] its
+//! own.
 
 mod allen_cahn;
 mod cache;
@@ -111,8 +112,8 @@ pub trait Problem: Send + Sync {
     /// Numbers that one pair is stored as.
     fn stored_len(&self) -> usize;
 
-    /// Draws a pair, as [`stored_len`](Self::stored_len) numbers; none where what was drawn is not physical: it is drawn
-    /// again. Called from several threads at once.
+    /// Draws a pair, as [`stored_len`](Self::stored_len) numbers; none where what was drawn is not physical:
+    /// it is drawn again. Called from several threads at once.
     fn draw(&self, rng: &mut Rng) -> Result<Option<Vec<f32>>>;
 
     /// The operator's input, and the output it maps to, from the numbers that were drawn.

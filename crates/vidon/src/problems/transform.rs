@@ -8,7 +8,8 @@ use std::sync::Arc;
 use rustfft::num_complex::{Complex32, Complex64};
 use rustfft::{Fft, FftPlanner};
 
-/// DST-I in single precision (it serves a preconditioner): `S_k = Σ_{j=1}^{n-1} x_j sin(πjk/n)` for `k = 1..n-1`. It is its own inverse up to the factor 2/n.
+/// DST-I in single precision (it serves a preconditioner): `S_k = Σ_{j=1}^{n-1} x_j sin(πjk/n)` for `k =
+/// 1..n-1`. It is its own inverse up to the factor 2/n.
 ///
 /// One complex FFT of length n does two rows (after Cooley, Lewis and Welch: the auxiliary sequence
 /// `sin(πj/n)(x_j + x_{n-j}) + ½(x_j - x_{n-j})` has a spectrum whose imaginary parts are the even

@@ -7,8 +7,8 @@
 //! - `sine`: Π_i sin(πk_i x_i), k_i ≥ 1, for functions that vanish on the boundary,
 //! - `legendre`: Π_i √(2k_i + 1)·P_{k_i}(2x_i - 1), by total degree.
 //!
-//! The others come in the order of |k|. With `times = L` the last axis has functions of its own, the first L Legendre polynomials, each with every
-//! function of the other axes: for outputs that live in space and time.
+//! The others come in the order of |k|. With `times = L` the last axis has functions of its own, the first L
+//! Legendre polynomials, each with every function of the other axes: for outputs that live in space and time.
 
 use std::f64::consts::PI;
 
@@ -62,7 +62,8 @@ impl Basis {
         Self::of(frame, waves)
     }
 
-    /// At least so many functions, with all that have the |k| of the last: flips and swaps of the axes lead to no others.
+    /// At least so many functions, with all that have the |k| of the last: flips and swaps of the axes lead
+    /// to no others.
     pub(crate) fn whole(frame: Frame, count: usize) -> Self {
         let mut waves = first_waves(&frame, count);
         let order = |k: &[i32]| order(k, frame.family);
@@ -213,7 +214,8 @@ impl Basis {
         self.waves.iter().map(mean_square).collect()
     }
 
-    /// Values of all functions at points (`d` numbers each): one row a point, `stride` apart, zero beyond the functions.
+    /// Values of all functions at points (`d` numbers each): one row a point, `stride` apart, zero beyond the
+    /// functions.
     pub(crate) fn evaluate(&self, coords: &[f32], stride: usize) -> Vec<f32> {
         let dim = self.frame.lo.len();
         let mut values = vec![0.0; coords.len() / dim * stride];

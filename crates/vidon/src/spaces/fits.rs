@@ -24,7 +24,8 @@ pub(crate) fn at_once<'a>(mut places: impl ExactSizeIterator<Item = &'a [f32]>) 
     }
 }
 
-/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the largest of its component.
+/// Mean and standard deviation of every coefficient over the samples; no deviation is much smaller than the
+/// largest of its component.
 pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
     fits: &[Vec<T>],
     components: usize,

@@ -2,7 +2,8 @@
 //!
 //!   c = P (AᵀA/m + λI)⁻¹ Aᵀu/m = P Aᵀ (AAᵀ/m + λI)⁻¹ u/m,   A_jk = P_k φ_k(x_j),
 //!
-//! the first with more places than functions, the second with fewer. All in double precision: λ may be far below what single precision resolves.
+//! the first with more places than functions, the second with fewer. All in double precision: λ may be far
+//! below what single precision resolves.
 
 use crate::spaces::basis::Basis;
 use crate::spaces::linalg::{Factor, Matrix, transposed_product};
@@ -148,7 +149,8 @@ mod tests {
             }
         }
 
-        /// However few sensors and small λ: their order does not matter, nor a sensor that is there twice, and no coefficient is much larger than what was read.
+        /// However few sensors and small λ: their order does not matter, nor a sensor that is there twice,
+        /// and no coefficient is much larger than what was read.
         #[test]
         fn few_sensors_are_safe(m in 1usize..12, seed: u64) {
             let basis = basis(Family::Cosine, 105);

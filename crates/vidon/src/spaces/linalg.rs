@@ -1,5 +1,5 @@
-//! Dense linear algebra in double precision: products, Cholesky and the symmetric eigenvalue problem. The same bits on
-//! any number of threads.
+//! Dense linear algebra in double precision: products, Cholesky and the symmetric eigenvalue problem. The
+//! same bits on any number of threads.
 
 use std::ops::{Index, IndexMut};
 
@@ -234,7 +234,8 @@ impl Factor {
         Some(Self(a))
     }
 
-    /// Of `A + ridge·I`; more is added where rounding has left A indefinite. None if a number is not finite, or the ridge not positive.
+    /// Of `A + ridge·I`; more is added where rounding has left A indefinite. None if a number is not finite,
+    /// or the ridge not positive.
     pub fn with_ridge(a: &Matrix, mut ridge: f64) -> Option<Self> {
         if ridge <= 0.0 || !a.numbers.iter().all(|v| v.is_finite()) {
             return None;
@@ -251,8 +252,8 @@ impl Factor {
         None
     }
 
-    /// Solves `A x = b` for every column b. Columns know nothing of each other: the bits of one do not depend on how
-    /// many there are.
+    /// Solves `A x = b` for every column b. Columns know nothing of each other: the bits of one do not depend
+    /// on how many there are.
     pub fn solve(&self, b: &Matrix) -> Matrix {
         let solved = each_column(b, |mut x| {
             let (l, n) = (&self.0.numbers, self.0.rows);

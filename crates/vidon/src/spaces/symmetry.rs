@@ -1,9 +1,9 @@
-//! Symmetries of a problem on the box of its sensors: flips of axes, swaps of axes and, on a torus, shifts along the
-//! axes. With `odd` a mirror image (an odd number of flips and swaps) changes the sign of values and targets, as that
-//! of a vorticity does; they are scaled so that zero stays zero.
+//! Symmetries of a problem on the box of its sensors: flips of axes, swaps of axes and, on a torus, shifts
+//! along the axes. With `odd` a mirror image (an odd number of flips and swaps) changes the sign of values
+//! and targets, as that of a vorticity does; they are scaled so that zero stays zero.
 //!
-//! With every axis scaled to [0, 1], a symmetry takes the point x to x', x'_i = ±x_{from(i)} + shift_i (mod 1), and the
-//! function f to ±f with f'(x') = ±f(x).
+//! With every axis scaled to [0, 1], a symmetry takes the point x to x', x'_i = ±x_{from(i)} + shift_i (mod
+//! 1), and the function f to ±f with f'(x') = ±f(x).
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The samples of a step: which, seen by which sensors and through which symmetry, asked where. Everything is drawn for
-//! the whole step from (seed, step), before it is split into micro-batches.
+//! The samples of a step: which, seen by which sensors and through which symmetry, asked where. Everything is
+//! drawn for the whole step from (seed, step), before it is split into micro-batches.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -3,8 +3,9 @@
 //!
 //!   ‖u - Σ_k β_k τ_k‖² ≈ Σ_k ‖τ_k‖² (c_k - β_k)²,
 //!
-//! which uses all targets of a sample at the price of none. Where the basis has functions of time, the targets at a
-//! place are fitted in time first, and their coefficients in space then: the same places are needed at all times.
+//! which uses all targets of a sample at the price of none. Where the basis has functions of time, the
+//! targets at a place are fitted in time first, and their coefficients in space then: the same places are
+//! needed at all times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ pub(crate) struct TargetCoefficients {
 }
 
 impl TargetFits {
-    /// For a decoder with this basis for each of its components. `norms` are the root mean squares of the targets in
-    /// physical units. The fits can be transformed by the symmetries on the box of `coords`.
+    /// For a decoder with this basis for each of its components. `norms` are the root mean squares of the
+    /// targets in physical units. The fits can be transformed by the symmetries on the box of `coords`.
     pub fn new(
         basis: &Basis,
         samples: &[ScaledSample],
@@ -221,7 +222,8 @@ mod tests {
         TargetFits::new(basis, samples, norms, symmetries, &unit_square())
     }
 
-    /// A sample whose two targets are functions of the basis, at random places (and all times), with their coefficients.
+    /// A sample whose two targets are functions of the basis, at random places (and all times), with their
+    /// coefficients.
     fn sample(basis: &Basis, seed: u64) -> (ScaledSample, Vec<f32>) {
         let mut rng = stream(seed, "fitted", 0);
         let times = match basis.frame().lo.len() {

@@ -1,8 +1,9 @@
 //! TensorBoard event files: scalars over steps.
 //!
-//! A file is a sequence of records `length u64, masked CRC-32C of it, data, masked CRC-32C of the data`; the data is a
-//! protocol buffer `Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }` with
-//! `Summary { repeated Value value = 1; }` and `Value { string tag = 1; float simple_value = 2; }`.
+//! A file is a sequence of records `length u64, masked CRC-32C of it, data, masked CRC-32C of the data`; the
+//! data is a protocol buffer `Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary
+//! summary = 5; }` with `Summary { repeated Value value = 1; }` and `Value { string tag = 1; float
+//! simple_value = 2; }`.
 
 use std::io::{Result, Write};
 

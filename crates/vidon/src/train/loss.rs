@@ -19,8 +19,8 @@ pub(crate) struct LossSum {
     pub count: f64,
 }
 
-/// How errors are measured: in units of the network (`scaling` leads to them), beside targets of `size` (their root
-/// mean square in physical units).
+/// How errors are measured: in units of the network (`scaling` leads to them), beside targets of `size`
+/// (their root mean square in physical units).
 #[derive(Clone, Copy)]
 pub(crate) struct Measure<'a> {
     pub loss: Loss,

@@ -1,8 +1,8 @@
 //! Training: an operator learns from a dataset by a recipe. The loop works without a folder; a run has one
 //! (`run_folder`) and can be stopped, or killed, at any moment.
 //!
-//! All randomness of step k comes from the seed and k. A training that was stopped and resumed is the training that was
-//! never stopped, bit for bit.
+//! All randomness of step k comes from the seed and k. A training that was stopped and resumed is the
+//! training that was never stopped, bit for bit.
 
 mod batch;
 mod budget;
@@ -70,7 +70,8 @@ pub struct Training {
 }
 
 impl Training {
-    /// On samples in memory, without any folder. Where no validation samples are given, the last tenth is held out.
+    /// On samples in memory, without any folder. Where no validation samples are given, the last tenth is
+    /// held out.
     pub fn new(
         recipe: Recipe,
         train: &Dataset,
@@ -261,9 +262,10 @@ impl Training {
         notes
     }
 
-    /// How far the functions of a network are from the training data, however well it learns: those of the projection at
-    /// sensors that a fit does not see, as a share of the spread of the readings; and those of the decoder at the targets
-    /// that they were fitted to, a relative L² error. None where that cannot be told.
+    /// How far the functions of a network are from the training data, however well it learns: those of the
+    /// projection at sensors that a fit does not see, as a share of the spread of the readings; and those of
+    /// the decoder at the targets that they were fitted to, a relative L² error. None where that cannot be
+    /// told.
     pub fn floors(&self) -> [Option<f64>; 2] {
         self.samples.floors
     }
@@ -283,7 +285,8 @@ impl Training {
         self.state.progress.step
     }
 
-    /// Bytes of activations that a step keeps for the way back, and the limit beyond which they are worked out again.
+    /// Bytes of activations that a step keeps for the way back, and the limit beyond which they are worked
+    /// out again.
     pub fn activation_bytes(&self) -> (usize, usize) {
         let train = &self.recipe.train;
         let count = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
@@ -458,7 +461,8 @@ impl Training {
         Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
     }
 
-    /// The mean relative L² error on the validation data; the best numbers are kept. None if answers are no longer finite.
+    /// The mean relative L² error on the validation data; the best numbers are kept. None if answers are no
+    /// longer finite.
     fn validate(&mut self) -> Result<Option<f64>> {
         let operator = self.operator();
         let errors = match self.errors(&operator, usize::MAX) {
@@ -499,8 +503,8 @@ impl Training {
 }
 
 impl Operator {
-    /// Learns from samples by a recipe, and gives the operator that did best on the validation data: the last tenth of
-    /// the samples, or as many as the recipe says.
+    /// Learns from samples by a recipe, and gives the operator that did best on the validation data: the last
+    /// tenth of the samples, or as many as the recipe says.
     pub fn fit(data: &Dataset, recipe: &Recipe, observer: &dyn Observer) -> Result<Operator> {
         let mut training = Training::new(recipe.clone(), data, None, &())?;
         let outcome = training.run(observer)?;

@@ -229,7 +229,8 @@ mod tests {
         }
     }
 
-    /// Weights are changed where they are, but not for those who hold them too; larger than a core takes at a time.
+    /// Weights are changed where they are, but not for those who hold them too; larger than a core takes at a
+    /// time.
     #[test]
     fn steps_leave_other_holders_alone() {
         let many = |v: f32| tensor(&vec![v; 40_000]);

@@ -1,4 +1,5 @@
-//! A recipe: what to train on what, and how. Read from TOML; every setting but `[model]` and the data has a default.
+//! A recipe: what to train on what, and how. Read from TOML; every setting but `[model]` and the data has a
+//! default.
 
 use std::path::{Path, PathBuf};
 
@@ -101,13 +102,14 @@ pub struct TrainRecipe {
     pub seed: u64,
     /// Samples a step.
     pub batch: usize,
-    /// Parts that a step is worked out in, one after the other. More parts take less memory; each number gives bits of
-    /// its own.
+    /// Parts that a step is worked out in, one after the other. More parts take less memory; each number
+    /// gives bits of its own.
     pub micro_batches: usize,
     /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
     pub sensors: Option<usize>,
     pub queries: Option<usize>,
-    /// Fit the targets once in the functions of a fixed basis and compare coefficients with coefficients, in place of values at queries.
+    /// Fit the targets once in the functions of a fixed basis and compare coefficients with coefficients, in
+    /// place of values at queries.
     pub coefficients: bool,
     /// Symmetries of the problem, one drawn for each sample in every step.
     pub symmetries: Symmetries,
@@ -126,8 +128,8 @@ pub struct TrainRecipe {
     pub normalise: bool,
     /// Take the logarithm of the sensors' values first; for positive quantities.
     pub log_values: bool,
-    /// Gigabytes that activations may take until further ones are worked out again instead of kept; a third of what
-    /// is free where not given.
+    /// Gigabytes that activations may take until further ones are worked out again instead of kept; a third
+    /// of what is free where not given.
     pub memory_gb: Option<f64>,
     /// The first limit that is reached ends the training.
     pub steps: Option<u64>,

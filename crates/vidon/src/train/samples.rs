@@ -1,5 +1,5 @@
-//! The samples of a training: validation data in physical units, training data as the network sees it, with all that
-//! never changes worked out once.
+//! The samples of a training: validation data in physical units, training data as the network sees it, with
+//! all that never changes worked out once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -130,8 +130,9 @@ impl TrainingSamples {
     }
 }
 
-/// The network for this data, with its numbers. `known` are those that were taken from the data before, in a training
-/// that is resumed; what they do not have is found now. The data is used up: it is scaled where it is.
+/// The network for this data, with its numbers. `known` are those that were taken from the data before, in a
+/// training that is resumed; what they do not have is found now. The data is used up: it is scaled where it
+/// is.
 pub(crate) fn prepare(
     recipe: &mut Recipe,
     loaded: Loaded,
@@ -329,7 +330,8 @@ fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<(
     }
 }
 
-/// The mean relative L² error of fits at the targets they were made from; none where functions can meet any targets.
+/// The mean relative L² error of fits at the targets they were made from; none where functions can meet any
+/// targets.
 fn missed(
     design: &Design,
     fits: &TargetFits,
@@ -377,7 +379,8 @@ fn root_mean_square(samples: &[Sample]) -> f64 {
     (sum / count as f64).sqrt()
 }
 
-/// Ends of coordinates that the description leaves open: those of the data. Sensors and queries share them where they share the coordinate.
+/// Ends of coordinates that the description leaves open: those of the data. Sensors and queries share them
+/// where they share the coordinate.
 fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
     let ends = |places: fn(&Sample) -> &Rows, axis: usize| {
         let numbers = train.iter().flat_map(|s| places(s).iter());

@@ -1,6 +1,6 @@
-//! One step, in parts: every micro-batch gives an unnormalised loss, what it counts, and the gradients of the sum; a
-//! fixed binary tree adds them up; division, clipping and the optimiser come after. So it does not matter who works
-//! out which part: the bits are the same.
+//! One step, in parts: every micro-batch gives an unnormalised loss, what it counts, and the gradients of the
+//! sum; a fixed binary tree adds them up; division, clipping and the optimiser come after. So it does not
+//! matter who works out which part: the bits are the same.
 //!
 //!   g = (g_1 ⊕ g_2) ⊕ (g_3 ⊕ g_4) ⊕ …,   step along -g/Σcounts.
 

@@ -123,7 +123,8 @@ fn boxes_of_the_data_are_recognised() {
     }
 }
 
-/// Where fits of sensors and targets are worked out once and moved with the symmetries, stopping changes nothing either.
+/// Where fits of sensors and targets are worked out once and moved with the symmetries, stopping changes
+/// nothing either.
 #[test]
 fn a_core_behind_a_projection_is_resumed_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +265,8 @@ fn files_that_changed_are_not_the_data_of_a_checkpoint() {
     assert!(words.contains("the files that it names"), "{words}");
 }
 
-/// What the data do not allow: symmetries of coordinates in another order, waves without periods, fits far outside of a frame.
+/// What the data do not allow: symmetries of coordinates in another order, waves without periods, fits far
+/// outside of a frame.
 #[test]
 fn data_that_do_not_suit_the_recipe_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,7 +341,8 @@ fn losses_are_those_of_their_formulas() {
     check_losses(&recipe(&path, ""), 1e-4);
 }
 
-/// Compared as coefficients, functions are as far apart as at their targets, up to what random places tell of a norm.
+/// Compared as coefficients, functions are as far apart as at their targets, up to what random places tell of
+/// a norm.
 #[test]
 fn coefficients_are_as_far_apart_as_values() {
     let text = "[data]\nproblem = \"allen-cahn\"\nlayout = \"regular\"\ntrain_samples = 6\nval_samples = 1\n[model]\nencoders = [{ kind = \"projection\", functions = 10, frame = { family = \"legendre\" } }]\ncore = { kind = \"mlp\", hidden = [4] }\ndecoder = { kind = \"basis\", functions = 66, frame = { family = \"legendre\", times = 4 } }\n[train]\nsteps = 2\ncoefficients = true\n";
@@ -483,8 +486,8 @@ fn a_training_knows_the_recipe_it_follows() {
     }
 }
 
-/// The recipes of the paper's 26 table cells have the paper's networks; those of the fast networks are there for every
-/// problem and layout.
+/// The recipes of the paper's 26 table cells have the paper's networks; those of the fast networks are there
+/// for every problem and layout.
 #[test]
 fn all_cells_of_the_paper_have_a_recipe() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");

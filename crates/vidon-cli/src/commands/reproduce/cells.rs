@@ -1,4 +1,5 @@
-//! The cells of the paper's tables: a problem, a layout and a network, each with a recipe that the program carries.
+//! The cells of the paper's tables: a problem, a layout and a network, each with a recipe that the program
+//! carries.
 
 use std::path::{Path, PathBuf};
 

@@ -24,11 +24,13 @@ use state::{State, keep_test};
 
 /// Train and test the cells of the paper's tables, and report them beside the paper's numbers
 ///
-/// A cell is a problem, a sensor layout and a network. Each is trained by its recipe, which the program carries, measured on test functions it has never seen, and written
-/// into report.md and report.html (with all figures inside) as soon as it is done.
+/// A cell is a problem, a sensor layout and a network. Each is trained by its recipe, which the program
+/// carries, measured on test functions it has never seen, and written into report.md and report.html (with
+/// all figures inside) as soon as it is done.
 ///
-/// The same command goes on where it stopped, by Ctrl-C or otherwise: what is trained is not trained again, what is tested is not tested again. A larger
-/// --budget trains on to it, more --samples test again. Without --budget a run keeps the limits it began with.
+/// The same command goes on where it stopped, by Ctrl-C or otherwise: what is trained is not trained again,
+/// what is tested is not tested again. A larger --budget trains on to it, more --samples test again. Without
+/// --budget a run keeps the limits it began with.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon reproduce --list

@@ -3,8 +3,8 @@
 use vidon::ModelName;
 use vidon::sensors::Layout;
 
-/// A published mean relative L² test error. Its deviation is over five trainings, or five test sets for layouts that
-/// change from sample to sample.
+/// A published mean relative L² test error. Its deviation is over five trainings, or five test sets for
+/// layouts that change from sample to sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     pub mean: f64,

@@ -58,7 +58,8 @@ impl State {
         self.standing.as_ref().is_some_and(RunState::finished)
     }
 
-    /// Seconds that the training will still take at most, where it has a budget; `recipe` is for one that has not begun.
+    /// Seconds that the training will still take at most, where it has a budget; `recipe` is for one that has
+    /// not begun.
     pub fn seconds_left(&self, recipe: &Recipe, budget: Option<Budget>) -> Option<f64> {
         match &self.standing {
             _ if !self.goes_on(budget) => Some(0.0),
@@ -70,7 +71,8 @@ impl State {
         }
     }
 
-    /// Whether there is something left to train, with `budget` for the whole training or with the run's own limits.
+    /// Whether there is something left to train, with `budget` for the whole training or with the run's own
+    /// limits.
     pub fn goes_on(&self, budget: Option<Budget>) -> bool {
         match (&self.standing, budget) {
             (None, _) => true,

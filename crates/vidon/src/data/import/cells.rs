@@ -27,7 +27,8 @@ pub(super) fn names(column: &dyn Array) -> Option<Vec<Option<String>>> {
     )
 }
 
-/// Every cell as a number, none where it is null, an error where it is none; nothing where the type has no numbers.
+/// Every cell as a number, none where it is null, an error where it is none; nothing where the type has no
+/// numbers.
 pub(super) fn numbers(column: &dyn Array) -> Option<Vec<Option<Result<f64, ()>>>> {
     if let Some(texts) = texts(column) {
         let parse = |cell: String| cell.trim().parse::<f64>().map_err(|_| ());

@@ -1,7 +1,7 @@
 //! NumPy arrays: the `.npy` format (versions 1 to 3) and `.npz` archives of them.
 //!
-//! A `.npy` is the magic `\x93NUMPY`, two version bytes, the length of the header (u16, from version 2 on u32), the
-//! header (a Python dict with `descr`, `fortran_order` and `shape`) and the numbers.
+//! A `.npy` is the magic `\x93NUMPY`, two version bytes, the length of the header (u16, from version 2 on
+//! u32), the header (a Python dict with `descr`, `fortran_order` and `shape`) and the numbers.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -1,5 +1,5 @@
-//! Sets have no order, answers do not depend on their neighbours, DeepONet is a special case, a POD holds what it was
-//! made of.
+//! Sets have no order, answers do not depend on their neighbours, DeepONet is a special case, a POD holds
+//! what it was made of.
 
 use proptest::prelude::*;
 
@@ -65,11 +65,13 @@ fn answers_do_not_depend_on_their_neighbours() {
     }
 }
 
-/// The paper's special case: with H = m heads, ω̃^(ℓ) picking sensor ℓ and ν̃ passing its value on, VIDON is a DeepONet.
+/// The paper's special case: with H = m heads, ω̃^(ℓ) picking sensor ℓ and ν̃ passing its value on, VIDON is
+/// a DeepONet.
 ///
-/// How, with tanh in between: the sensors stand at x = 1..m on a line. Ψ_c(x) = (x/s, 0) and Ψ_v(u) = (0, u/s) with a large
-/// s, made by encoders of one linear layer. The logit of head ℓ must be largest at x = ℓ: a bump from two steps,
-/// tanh(c(x-ℓ+½)) - tanh(c(x-ℓ-½)), times a large factor. ν̃ is s²·tanh(u/s²), which is u to O((u/s²)²).
+/// How, with tanh in between: the sensors stand at x = 1..m on a line. Ψ_c(x) = (x/s, 0) and Ψ_v(u) = (0,
+/// u/s) with a large s, made by encoders of one linear layer. The logit of head ℓ must be largest at x = ℓ: a
+/// bump from two steps, tanh(c(x-ℓ+½)) - tanh(c(x-ℓ-½)), times a large factor. ν̃ is s²·tanh(u/s²), which is
+/// u to O((u/s²)²).
 #[test]
 fn deeponet_is_the_special_case_of_the_paper() {
     let m = 5;
