@@ -27,10 +27,10 @@ fn main() -> Result<()> {
         .map(|&m| random(&mut rng, m, 30, [2, 3]))
         .collect();
     let mut fixed: Vec<Sample> = (0..3).map(|_| random(&mut rng, 25, 30, [2, 3])).collect();
-    let places = fixed[0].sensor_coords.clone();
+    let places = fixed[0].groups[0].coords.clone();
     fixed
         .iter_mut()
-        .for_each(|s| s.sensor_coords = places.clone());
+        .for_each(|s| s.groups[0].coords = places.clone());
     let frame = |dim: usize, family: Family, times: usize| Frame {
         lo: vec![-1.0; dim],
         hi: vec![1.0; dim],
@@ -39,6 +39,7 @@ fn main() -> Result<()> {
     };
     let projection = |family: Family| {
         vec![EncoderConfig::Projection(ProjectionConfig {
+            group: None,
             frame: frame(2, family, 0),
             functions: 20,
         })]
@@ -67,6 +68,7 @@ fn main() -> Result<()> {
     };
     let between = |axes: usize| ModelConfig {
         encoders: vec![EncoderConfig::Projection(ProjectionConfig {
+            group: None,
             frame: frame(axes, Family::Cosine, 0),
             functions: 20,
         })],
@@ -103,7 +105,10 @@ fn main() -> Result<()> {
         ..ModelConfig::default()
     };
     let deeponet = ModelConfig {
-        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: 25 })],
+        encoders: vec![EncoderConfig::Vector(VectorConfig {
+            group: None,
+            sensors: 25,
+        })],
         core: CoreConfig::Mlp(MlpConfig {
             hidden: vec![250; 4],
             ..MlpConfig::default()
@@ -138,10 +143,11 @@ fn main() -> Result<()> {
             &in_space,
         )?;
         let points = Arc::new(on_grid(grid));
-        let on_grid = [(); 2].map(|_| Sample {
-            sensor_coords: (*points).clone(),
-            query_coords: points.clone(),
-            ..random(&mut rng, points.len(), points.len(), [axes, axes])
+        let on_grid = [(); 2].map(|_| {
+            let mut one = random(&mut rng, points.len(), points.len(), [axes, axes]);
+            one.groups[0].coords = (*points).clone();
+            one.query_coords = points.clone();
+            one
         });
         write(&format!("fno_{axes}d"), on_a_grid(modes), &meta, &on_grid)?;
     }
@@ -187,13 +193,8 @@ fn random(rng: &mut Rng, m: usize, q: usize, [sensor, query]: [usize; 2]) -> Sam
         )
         .expect("whole rows")
     };
-    Sample {
-        name: None,
-        sensor_coords: rows(m, sensor),
-        sensor_values: rows(m, 2),
-        query_coords: Arc::new(rows(q, query)),
-        targets: rows(q, 2),
-    }
+    let (coords, values) = (rows(m, sensor), rows(m, 2));
+    Sample::of(coords, values, Arc::new(rows(q, query)), rows(q, 2))
 }
 
 fn write(

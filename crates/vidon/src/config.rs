@@ -6,12 +6,12 @@
 //! | VIDON | `heads` | `mlp` | `learned` |
 //! | DeepONet | `vector`, or `krige` for any sensors | `mlp` | `learned` |
 //! | FNO | `grid` | `fno` | `grid` |
-//! | our fast family | `projection` | `fno` or `mlp` | `basis` |
+//! | our fast family | `projection`, `moments`, `scalars` | `fno` or `mlp` | `basis` |
 
 use serde::{Deserialize, Serialize};
 
 use crate::cores::{CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Dims, Meta};
+use crate::data::{Group, Meta, coordinates};
 use crate::decoders::{DecoderConfig, LearnedConfig};
 use crate::encoders::{EncoderConfig, HeadsConfig, VectorConfig};
 use crate::error::{Error, Result};
@@ -86,6 +86,7 @@ impl ModelConfig {
             },
             ModelName::DeepOnet => Self {
                 encoders: vec![EncoderConfig::Vector(VectorConfig {
+                    group: None,
                     sensors: *problem.spec().sensors.count_range(Layout::Regular).end(),
                 })],
                 core: CoreConfig::Mlp(MlpConfig {
@@ -122,36 +123,40 @@ impl ModelConfig {
         }
     }
 
-    /// What makes a network of these sizes impossible, if anything.
-    pub(crate) fn fault(&self, dims: Dims) -> Option<String> {
-        let widths = [
-            dims.sensor_coords,
-            dims.sensor_values,
-            dims.query_coords,
-            dims.targets,
-        ];
-        if widths.contains(&0) {
-            return Some(
-                "sensors, values, queries and targets need at least one component each".into(),
-            );
-        }
+    /// Which group of the data every encoder takes, or what is wrong.
+    pub(crate) fn groups(&self, meta: &Meta) -> std::result::Result<Vec<usize>, String> {
+        let encoders = self.encoders.iter();
+        encoders.map(|e| e.group_among(&meta.groups)).collect()
+    }
+
+    /// What makes a network of these sizes impossible for such data, if anything.
+    pub(crate) fn fault(&self, meta: &Meta) -> Option<String> {
         if self.encoders.is_empty() {
             return Some("it needs an encoder".into());
         }
-        let kinds: Vec<_> = self.encoders.iter().map(std::mem::discriminant).collect();
-        if (1..kinds.len()).any(|i| kinds[..i].contains(&kinds[i])) {
-            return Some("it has two encoders of the same kind".into());
+        let groups = match self.groups(meta) {
+            Ok(groups) => groups,
+            Err(fault) => return Some(fault),
+        };
+        let kinds = self.encoders.iter().map(EncoderConfig::kind);
+        let both: Vec<(&str, usize)> = kinds.zip(groups.iter().copied()).collect();
+        if let Some(i) = (1..both.len()).find(|&i| both[..i].contains(&both[i])) {
+            let name = &meta.groups[both[i].1].name;
+            return Some(format!(
+                "it has two encoders of the same kind, {}, for the group {name}",
+                both[i].0
+            ));
         }
+        let own = groups.iter().map(|&g| &meta.groups[g]);
+        let encoders: Vec<(&EncoderConfig, &Group)> = self.encoders.iter().zip(own).collect();
         let grid = matches!(self.decoder, DecoderConfig::Grid {});
         if grid && !matches!(self.core, CoreConfig::Fno(_)) {
             return Some("a grid decoder takes what an FNO core gives".into());
         }
-        let encoders = self.encoders.iter();
-        let fault = encoders.clone().find_map(|e| e.fault(dims.sensor_coords));
+        let fault = encoders.iter().find_map(|(e, group)| e.fault(group));
         let projected = || {
-            let projected = encoders
-                .clone()
-                .any(|e| matches!(e, EncoderConfig::Projection(_)));
+            let mut encoders = self.encoders.iter();
+            let projected = encoders.any(|e| matches!(e, EncoderConfig::Projection(_)));
             let functions = match &self.decoder {
                 DecoderConfig::Basis(c) => c.functions.saturating_mul(c.frame.times.max(1)),
                 _ => 0,
@@ -161,18 +166,21 @@ impl ModelConfig {
             })
         };
         fault
-            .or_else(|| self.decoder.fault(dims.query_coords))
-            .or_else(|| self.core.fault(&self.encoders, &self.decoder, dims))
+            .or_else(|| self.decoder.fault(&meta.query_coords))
+            .or_else(|| self.core.fault(&encoders, &self.decoder, meta))
             .or_else(projected)
     }
 
     /// Takes the boxes of bases from the data where the configuration leaves them open.
     pub fn fill_frames(&mut self, meta: &Meta) {
-        let encoders = self.encoders.iter_mut();
-        let sensors = encoders.filter_map(EncoderConfig::frame);
-        sensors.for_each(|frame| frame.fill(&meta.sensor_coords));
+        for encoder in &mut self.encoders {
+            let group = encoder.group_among(&meta.groups);
+            if let (Ok(group), Some(frame)) = (group, encoder.frame()) {
+                frame.fill(meta.groups[group].coordinates());
+            }
+        }
         if let Some(frame) = self.decoder.frame() {
-            frame.fill(&meta.query_coords);
+            frame.fill(coordinates(&meta.query_coords));
         }
     }
 

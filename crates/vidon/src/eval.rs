@@ -28,12 +28,16 @@ impl Operator {
     }
 }
 
-/// `‖a - b‖₂/‖b‖₂`; where b is zero, the norm of a.
+/// `‖a - b‖₂/‖b‖₂` over all b that are known; where b is zero, the norm of a.
 pub(crate) fn relative_l2(found: &Rows, truth: &Rows) -> f64 {
     let square = |v: f64| v * v;
     let pairs = found.data().iter().zip(truth.data());
-    let apart: f64 = pairs.map(|(a, b)| square(*a as f64 - *b as f64)).sum();
-    let norm: f64 = truth.data().iter().map(|b| square(*b as f64)).sum();
+    let known = pairs.filter(|(_, b)| !b.is_nan());
+    let apart: f64 = known
+        .clone()
+        .map(|(a, b)| square(*a as f64 - *b as f64))
+        .sum();
+    let norm: f64 = known.map(|(_, b)| square(*b as f64)).sum();
     if norm > 0.0 {
         (apart / norm).sqrt()
     } else {
@@ -85,6 +89,8 @@ mod tests {
         let error = relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 5.0]));
         assert!((error - (10.0f64).sqrt() / 5.0).abs() < 1e-9);
         assert_eq!(relative_l2(&rows(&[3.0, 4.0]), &rows(&[0.0, 0.0])), 5.0);
+        let gap = rows(&[4.0, f32::NAN]);
+        assert_eq!(relative_l2(&rows(&[3.0, 9.0]), &gap), 0.25);
         let summary = ErrorSummary::new(&[0.4, 0.1, 0.2, 0.1]);
         assert_eq!(
             (summary.samples, summary.worst, summary.worst_sample),

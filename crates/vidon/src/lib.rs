@@ -21,13 +21,9 @@
 //! let sample = |k: usize| {
 //!     let (sensors, level) = (3 + k % 5, (k as f32).sin());
 //!     let along = |n: usize| (0..n).map(|i| (i as f32 + 0.5) / n as f32).collect::<Vec<f32>>();
-//!     Ok(Sample {
-//!         name: None,
-//!         sensor_coords: Rows::new(1, along(sensors))?,
-//!         sensor_values: Rows::new(1, vec![level; sensors])?,
-//!         targets: Rows::new(1, along(6).iter().map(|y| level * (1.0 + y)).collect())?,
-//!         query_coords: Arc::new(Rows::new(1, along(6))?),
-//!     })
+//!     let targets = along(6).iter().map(|y| level * (1.0 + y)).collect();
+//!     let (coords, values) = (Rows::new(1, along(sensors))?, Rows::new(1, vec![level; sensors])?);
+//!     Ok(Sample::of(coords, values, Arc::new(Rows::new(1, along(6))?), Rows::new(1, targets)?))
 //! };
 //! let samples = (0..60).map(sample).collect::<vidon::Result<Vec<Sample>>>()?;
 //! let data = Dataset::from_samples(meta, samples)?;
@@ -49,13 +45,9 @@
 //! # let along = |n: usize| (0..n).map(|i| (i as f32 + 0.5) / n as f32).collect::<Vec<f32>>();
 //! # let samples = (0..60).map(|k: usize| {
 //! #     let (sensors, level) = (3 + k % 5, (k as f32).sin());
-//! #     Ok(Sample {
-//! #         name: None,
-//! #         sensor_coords: Rows::new(1, along(sensors))?,
-//! #         sensor_values: Rows::new(1, vec![level; sensors])?,
-//! #         targets: Rows::new(1, along(6).iter().map(|y| level * (1.0 + y)).collect())?,
-//! #         query_coords: Arc::new(Rows::new(1, along(6))?),
-//! #     })
+//! #     let targets = along(6).iter().map(|y| level * (1.0 + y)).collect();
+//! #     let (coords, values) = (Rows::new(1, along(sensors))?, Rows::new(1, vec![level; sensors])?);
+//! #     Ok(Sample::of(coords, values, Arc::new(Rows::new(1, along(6))?), Rows::new(1, targets)?))
 //! # }).collect::<vidon::Result<Vec<Sample>>>()?;
 //! # let data = Dataset::from_samples(meta, samples)?;
 //! let recipe = Recipe::parse(

@@ -201,7 +201,7 @@ impl Bench<'_> {
                 queries: train,
                 ..TrainRecipe::default()
             };
-            let sensors = samples.iter().map(|s| s.sensor_coords.len()).sum();
+            let sensors = samples.iter().map(|s| s.groups[0].len()).sum();
             found.extend(self.measure(name, sensors, None, || {
                 Ok(Training::time_steps(
                     &operator,
@@ -218,8 +218,7 @@ impl Bench<'_> {
             found.extend(self.measure(name, sensors, None, || {
                 let one = || {
                     let start = Instant::now();
-                    let queries = &sample.query_coords;
-                    operator.predict(&sample.sensor_coords, &sample.sensor_values, queries)?;
+                    operator.predict_samples(&[&sample])?;
                     Ok(start.elapsed().as_secs_f64())
                 };
                 (0..=self.rounds).map(|_| one()).collect()
@@ -322,13 +321,10 @@ fn random_sample(sensors: usize) -> Result<Sample> {
     let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
     let point = |i: usize| [i / 65, i % 65].map(|k| k as f32 / 64.0);
     let queries = Rows::new(2, (0..65 * 65).flat_map(point).collect())?;
-    Ok(Sample {
-        name: None,
-        sensor_coords: Rows::new(2, numbers(2 * sensors))?,
-        sensor_values: Rows::new(1, numbers(sensors))?,
-        targets: Rows::new(1, numbers(queries.len()))?,
-        query_coords: Arc::new(queries),
-    })
+    let (coords, values) = (numbers(2 * sensors), numbers(sensors));
+    let targets = Rows::new(1, numbers(queries.len()))?;
+    let (coords, values) = (Rows::new(2, coords)?, Rows::new(1, values)?);
+    Ok(Sample::of(coords, values, Arc::new(queries), targets))
 }
 
 /// Bytes that the process has at most held since the last call, where the system tells.

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::data::{ArrayNames, Columns, Details, Imported, Missing};
+use vidon::data::{
+    ArrayNames, Columns, Details, Group, GroupArrays, GroupColumns, Imported, Kind, Missing,
+    NamedArray,
+};
 
 use crate::choice::{Choice, one_of};
+use crate::commands::group_option::GroupOption;
 use crate::failure::{Failure, Result};
 use crate::ui::{Ui, count, print};
 
@@ -17,9 +21,15 @@ use crate::ui::{Ui, count, print};
 /// sample need not stand together, and samples may have any number of them. CSV cells are separated by comma,
 /// semicolon or tab.
 ///
+/// What is measured in several ways comes as several groups, each with its own places and its own number of
+/// sensors: readings of functions (--field), sources or particles whose strengths add up (--points), and
+/// parameters of the whole sample (--scalars). Each option names the group, then its table and columns.
+///
 /// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where
 /// samples have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that
-/// all samples share may leave out the n. Arrays with other names are named with the same options as columns.
+/// all samples share may leave out the n. Arrays with other names are named with the same options as columns,
+/// and their columns behind them (--coords places=x,y). The arrays of a group begin with its name: air_coords,
+/// air_values, air_counts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Pressure at wells, and the temperature wanted at the same places:
@@ -29,17 +39,23 @@ use crate::ui::{Ui, count, print};
     vidon import buoys.csv --sample run --coords lon,lat --values sst,salt \\
       --targets grid.csv --target-coords lon,lat,hour --target-values sst \\
       --unit hour=h --range lon=-30:0 --range lat=40:60 --out ocean.parquet
-  Padded arrays:
-    vidon import campaign.npz --out campaign.parquet")]
+  Air stations with their height, rain gauges, chimneys, and what holds for the whole day:
+    vidon import --sample day --field air=air.csv:lon,lat+height:T,wind \\
+      --field rain=gauges.csv:lon,lat:mm --points chimneys=sources.csv:lon,lat:kg \\
+      --scalars day=days.csv:pressure --targets soot.csv --target-coords lon,lat \\
+      --target-values soot --missing keep --out soot.parquet
+  Padded arrays, and parameters beside them:
+    vidon import campaign.npz --field air --scalars run --out campaign.parquet")]
 pub struct Arguments {
-    /// Readings: .csv (or other text), .parquet, or .npz with everything in it
-    input: PathBuf,
+    /// Readings: .csv (or other text), .parquet, or .npz with everything in it; groups that give no table of
+    /// their own stand in it
+    input: Option<PathBuf>,
 
     /// Table with the targets [default: the same as the readings]
     #[arg(long, value_name = "FILE")]
     targets: Option<PathBuf>,
 
-    /// Column with the name of the sample
+    /// Column with the name of the sample, in every table
     #[arg(long, value_name = "COLUMN")]
     sample: Option<String>,
 
@@ -47,13 +63,39 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     coords: Vec<String>,
 
+    /// Columns that say more about the places of the readings: height, distance to the sea
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    covariates: Vec<String>,
+
     /// Value columns of the readings
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     values: Vec<String>,
 
-    /// Coordinate columns of the targets [default: as --coords; target_coords in a .npz]
+    /// A group of sensors that read functions; may be repeated
+    ///
+    /// Its name, its table (where it is not the first one), its coordinates (with covariates behind a plus
+    /// sign) and its values. Of a .npz the name alone, or the names of the columns.
+    #[arg(long, value_name = "NAME=[FILE:]COORDS[+COVARIATES]:VALUES", value_parser = parse_field)]
+    field: Vec<GroupOption>,
+
+    /// A group of points with strengths: sources, particles, events; may be repeated
+    ///
+    /// Strengths add up, and the number of points means something. Without values behind the last colon they
+    /// are samples of a density.
+    #[arg(long, value_name = "NAME=[FILE:]COORDS:[VALUES]", value_parser = parse_points)]
+    points: Vec<GroupOption>,
+
+    /// A group of parameters, one number each for the whole sample; may be repeated
+    #[arg(long, value_name = "NAME=[FILE:]COLUMNS", value_parser = parse_scalars)]
+    scalars: Vec<GroupOption>,
+
+    /// Coordinate columns of the targets [default: as those of the readings; target_coords in a .npz]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target_coords: Vec<String>,
+
+    /// Covariates of the targets' places [default: as those of the readings, where the coordinates are]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    target_covariates: Vec<String>,
 
     /// Value columns of the targets
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -78,8 +120,8 @@ pub struct Arguments {
     /// Ends of a coordinate, for example --range x=0:10; may be repeated [default: those of the readings and
     /// targets]
     ///
-    /// The box of the problem: symmetries move sensors within it, and a torus has its periods. In a .npz the
-    /// coordinates are x (or x0, x1, …) and, of the targets, y (or y0, y1, …).
+    /// The box of the problem: symmetries move sensors within it, and a torus has its periods. In a .npz
+    /// coordinates that have no names are x (or x0, x1, …) and, of the targets, y (or y0, y1, …).
     #[arg(long, value_name = "COLUMN=LO:HI", value_parser = parse_range)]
     range: Vec<(String, [f64; 2])>,
 
@@ -95,33 +137,53 @@ const MISSING: &[Choice<Missing>] = &[
         "skip",
         "Leave the reading or target out, and count it",
     ),
+    (
+        Missing::Keep,
+        "keep",
+        "Keep what the other columns of the reading or target have",
+    ),
 ];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
-    let is_npz = arguments
-        .input
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("npz"));
-    let found = if is_npz {
-        let (names, details) = (arguments.array_names()?, arguments.details(HashMap::new())?);
-        names.import(&arguments.input, &details, &arguments.out)?
-    } else {
-        let columns = arguments.columns()?;
-        let details = arguments.details(arguments.units(&columns)?)?;
-        let targets = arguments.targets.as_deref();
-        columns.import(&arguments.input, targets, &details, &arguments.out)?
+    let found = match arguments.archive() {
+        Some(path) => {
+            let names = arguments.array_names()?;
+            let details = arguments.details(HashMap::new())?;
+            names.import(path, &details, &arguments.out)?
+        }
+        None => {
+            let columns = arguments.columns()?;
+            let details = arguments.details(arguments.units(&columns)?)?;
+            columns.import(&details, &arguments.out)?
+        }
     };
     print(&report(&found, &arguments.out))?;
     found
         .notes
         .iter()
         .for_each(|note| ui.note(format!("note: {note}")));
-    if found.summary.fixed_sensors && found.summary.samples > 1 {
+    let vector = match &found.meta.groups[..] {
+        [only] => only.kind == Kind::Field && !only.gaps,
+        _ => false,
+    };
+    if vector && found.summary.fixed_sensors() && found.summary.samples > 1 {
         ui.note(
             "All samples have the same sensor places: models with fixed inputs can be used too.",
         );
     }
     Ok(())
+}
+
+fn parse_field(text: &str) -> std::result::Result<GroupOption, String> {
+    GroupOption::parse(text, Kind::Field)
+}
+
+fn parse_points(text: &str) -> std::result::Result<GroupOption, String> {
+    GroupOption::parse(text, Kind::Points)
+}
+
+fn parse_scalars(text: &str) -> std::result::Result<GroupOption, String> {
+    GroupOption::parse(text, Kind::Scalars)
 }
 
 fn parse_range(text: &str) -> std::result::Result<(String, [f64; 2]), String> {
@@ -178,23 +240,44 @@ fn report(found: &Imported, out: &Path) -> String {
     lines.join("\n")
 }
 
+/// Columns that an option has to give, each once.
+fn need(given: &[String], option: &str) -> Result<Vec<String>> {
+    if given.is_empty() {
+        return Err(Failure::Words(format!(
+            "{option} is needed: which columns of the table are meant?"
+        )));
+    }
+    once(given, option)
+}
+
+fn once(given: &[String], option: &str) -> Result<Vec<String>> {
+    let names: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
+    let mut pairs = names.iter().enumerate();
+    match pairs.find(|(i, name)| names[..*i].contains(name)) {
+        Some((_, name)) => Err(Failure::Words(format!("{option} names {name} twice"))),
+        None => Ok(names),
+    }
+}
+
 impl Arguments {
+    /// The archive that has everything in it, if it is one.
+    fn archive(&self) -> Option<&Path> {
+        let input = self.input.as_deref()?;
+        let extension = input.extension()?;
+        extension.eq_ignore_ascii_case("npz").then_some(input)
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &GroupOption> {
+        self.field.iter().chain(&self.points).chain(&self.scalars)
+    }
+
+    /// Whether the readings of the first table are a group without a name.
+    fn has_usual_group(&self) -> bool {
+        let described = [&self.coords, &self.covariates, &self.values];
+        self.groups().next().is_none() || described.iter().any(|part| !part.is_empty())
+    }
+
     fn columns(&self) -> Result<Columns> {
-        let need = |given: &[String], option: &str| {
-            let names: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
-            if names.is_empty() {
-                let what = "which columns of the table are meant?";
-                return Err(Failure::Words(format!("{option} is needed: {what}")));
-            }
-            match names
-                .iter()
-                .enumerate()
-                .find(|(i, name)| names[..*i].contains(name))
-            {
-                Some((_, name)) => Err(Failure::Words(format!("{option} names {name} twice"))),
-                None => Ok(names),
-            }
-        };
         if self.counts.is_some() || self.target_counts.is_some() {
             return Err(Failure::Words(
                 "--counts and --target-counts belong to .npz archives".into(),
@@ -205,16 +288,44 @@ impl Arguments {
                 "--sample is needed: which column says to which sample a line belongs?".into(),
             )
         })?;
-        let coords = need(&self.coords, "--coords")?;
+        let mut groups = Vec::new();
+        if self.has_usual_group() {
+            let table = self.input.clone().ok_or_else(|| {
+                Failure::Words(match self.groups().next() {
+                    None => "which table has the readings? Give it first, or every group with a table of its own (--field, --points, --scalars)".into(),
+                    Some(_) => "--coords, --covariates and --values are columns of the first table, but there is none; the groups name their own".to_string(),
+                })
+            })?;
+            groups.push(GroupColumns {
+                name: Group::USUAL.into(),
+                kind: Kind::Field,
+                table,
+                coords: need(&self.coords, "--coords")?,
+                covariates: once(&self.covariates, "--covariates")?,
+                values: need(&self.values, "--values")?,
+            });
+        }
+        for group in self.groups() {
+            groups.push(group.columns(self.input.as_deref())?);
+        }
+        let located = groups.iter().find(|g| g.kind != Kind::Scalars);
+        let (target_coords, usual_covariates) = match (&self.target_coords[..], located) {
+            ([], Some(first)) => (first.coords.clone(), first.covariates.clone()),
+            (given, _) => (need(given, "--target-coords")?, vec![]),
+        };
+        let target_table = self.targets.as_ref().or(self.input.as_ref());
         Ok(Columns {
             sample,
-            values: need(&self.values, "--values")?,
-            target_coords: match &self.target_coords[..] {
-                [] => coords.clone(),
-                given => need(given, "--target-coords")?,
+            target_table: target_table.cloned().ok_or_else(|| {
+                Failure::Words("--targets is needed: which table has the targets?".into())
+            })?,
+            target_coords,
+            target_covariates: match &self.target_covariates[..] {
+                [] => usual_covariates,
+                given => once(given, "--target-covariates")?,
             },
             target_values: need(&self.target_values, "--target-values")?,
-            coords,
+            groups,
         })
     }
 
@@ -229,21 +340,33 @@ impl Arguments {
                 "{option} belongs to tables; a .npz has everything in it"
             )));
         }
-        let one = |given: &[String], option: &str, default: String| match given {
-            [] => Ok(default),
-            [name] => Ok(name.clone()),
-            _ => Err(Failure::Words(format!(
-                "{option} names one array of the .npz"
-            ))),
-        };
-        let usual = ArrayNames::default();
+        let mut groups = Vec::new();
+        if self.has_usual_group() {
+            let usual = GroupArrays::called("");
+            let own = GroupArrays {
+                coords: array(&self.coords, "--coords", usual.coords)?,
+                covariates: once(&self.covariates, "--covariates")?,
+                values: array(&self.values, "--values", usual.values)?,
+                counts: self.counts.clone(),
+            };
+            groups.push((Group::USUAL.to_string(), Kind::Field, own));
+        } else if self.counts.is_some() {
+            return Err(Failure::Words(
+                "--counts belongs to readings without a group; the counts of a group are an array called by it, such as air_counts".into(),
+            ));
+        }
+        for group in self.groups() {
+            groups.push((group.name.clone(), group.kind, group.arrays()?));
+        }
+        let usual = GroupArrays::called("target_");
         Ok(ArrayNames {
-            coords: one(&self.coords, "--coords", usual.coords)?,
-            values: one(&self.values, "--values", usual.values)?,
-            counts: self.counts.clone(),
-            target_coords: one(&self.target_coords, "--target-coords", usual.target_coords)?,
-            target_values: one(&self.target_values, "--target-values", usual.target_values)?,
-            target_counts: self.target_counts.clone(),
+            groups,
+            targets: GroupArrays {
+                coords: array(&self.target_coords, "--target-coords", usual.coords)?,
+                covariates: once(&self.target_covariates, "--target-covariates")?,
+                values: array(&self.target_values, "--target-values", usual.values)?,
+                counts: self.target_counts.clone(),
+            },
         })
     }
 
@@ -262,12 +385,15 @@ impl Arguments {
     }
 
     fn units(&self, columns: &Columns) -> Result<HashMap<String, String>> {
-        let known = [
-            &columns.coords,
-            &columns.values,
-            &columns.target_coords,
+        let groups = columns.groups.iter();
+        let mut known: Vec<&[String]> = groups
+            .flat_map(|g| [&g.coords[..], &g.covariates, &g.values])
+            .collect();
+        known.extend([
+            &columns.target_coords[..],
+            &columns.target_covariates,
             &columns.target_values,
-        ];
+        ]);
         let mut units = HashMap::new();
         for given in &self.unit {
             let fail = |what: &str| Err(Failure::Words(format!("--unit {given}: {what}")));
@@ -282,5 +408,25 @@ impl Arguments {
             }
         }
         Ok(units)
+    }
+}
+
+/// An array of a .npz, `ARRAY` or `ARRAY=COLUMN,COLUMN`.
+fn array(given: &[String], option: &str, usual: NamedArray) -> Result<NamedArray> {
+    let [first, others @ ..] = given else {
+        return Ok(usual);
+    };
+    match (first.split_once('='), others) {
+        (None, []) => Ok(NamedArray::of(first)),
+        (None, _) => Err(Failure::Words(format!(
+            "{option} names one array of the .npz; its columns stand behind it, such as {option} {first}=a,b"
+        ))),
+        (Some((name, column)), others) => {
+            let columns = [&[column.to_string()], others].concat();
+            Ok(NamedArray {
+                array: name.into(),
+                columns: once(&columns, option)?,
+            })
+        }
     }
 }

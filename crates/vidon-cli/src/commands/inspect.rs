@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use vidon::Operator;
-use vidon::data::{Channel, Dataset, Meta, Sample};
+use vidon::data::{Channel, Dataset, Group, Kind, Meta};
 
 use crate::failure::Result;
 use crate::ui::{grouped, print};
@@ -47,10 +47,11 @@ pub fn run(arguments: Arguments) -> Result<()> {
     lines.push(summary.to_string());
     lines.push("\ncolumns".into());
     lines.extend(schema(&meta).iter().map(|line| format!("  {line}")));
-    let bars = summary.sensor_histogram(BARS);
-    if bars.len() > 1 {
-        lines.push("\nsensors per sample".into());
-        lines.extend(histogram(&bars).iter().map(|line| format!("  {line}")));
+    for (group, bars) in summary.sensor_histograms(BARS) {
+        if bars.len() > 1 {
+            lines.push(format!("\n{group} per sample"));
+            lines.extend(histogram(&bars).iter().map(|line| format!("  {line}")));
+        }
     }
     if let Value::Object(origin) = &meta.provenance {
         lines.push("\nprovenance".into());
@@ -88,8 +89,8 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
         format!("parameters {}", grouped(parameters)),
         "\ncolumns".into(),
     ];
-    for (part, channels) in Sample::PARTS.iter().zip(operator.meta().channels()) {
-        lines.push(format!("  {part:<14} {}", names(channels)));
+    for part in operator.meta().parts() {
+        lines.push(format!("  {:<14} {}", part.name, names(part.channels)));
     }
     if let Some(extents) = extents {
         lines.push(format!(
@@ -110,15 +111,32 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
 
 fn schema(meta: &Meta) -> Vec<String> {
     let mut lines = Vec::new();
-    for (part, channels) in Sample::PARTS.iter().zip(meta.channels()) {
-        let kind = match (&meta.query_grid, *part) {
-            (Some(axes), "query_coords") => {
+    let several = meta.groups.iter().any(|g| g.name != Group::USUAL);
+    for group in meta.groups.iter().filter(|_| several) {
+        let what = match group.kind {
+            Kind::Field => "readings of a function",
+            Kind::Points if group.values.is_empty() => "samples of a density",
+            Kind::Points => "points whose strengths add up",
+            Kind::Scalars => "parameters of the sample",
+        };
+        lines.push(format!("{:<14} {what}", group.name));
+    }
+    for part in meta.parts() {
+        let kind = match &meta.query_grid {
+            Some(axes) if part.name == "query_coords" => {
                 let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
                 format!("grid of {}, shared by all samples", sizes.join(" × "))
             }
-            _ => format!("list of {} × float32", channels.len()),
+            _ => {
+                let gaps = if part.gaps { ", some missing" } else { "" };
+                format!("list of {} × float32{gaps}", part.channels.len())
+            }
         };
-        lines.push(format!("{part:<14} {kind}: {}", names(channels)));
+        lines.push(format!(
+            "{:<14} {kind}: {}",
+            part.name,
+            names(part.channels)
+        ));
     }
     if meta.named_samples {
         lines.push(format!("{:<14} the sample's name", "sample"));
@@ -128,9 +146,12 @@ fn schema(meta: &Meta) -> Vec<String> {
 
 /// Names, units and ranges.
 fn names(channels: &[Channel]) -> String {
-    let name = |c: &Channel| match c.range {
-        Some([lo, hi]) => format!("{} in [{lo}, {hi}]", c.label()),
-        None => c.label(),
+    let name = |c: &Channel| {
+        let covariate = if c.covariate { " (covariate)" } else { "" };
+        match c.range {
+            Some([lo, hi]) => format!("{}{covariate} in [{lo}, {hi}]", c.label()),
+            None => format!("{}{covariate}", c.label()),
+        }
     };
     let names: Vec<String> = channels.iter().map(name).collect();
     names.join(", ")

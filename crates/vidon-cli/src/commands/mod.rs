@@ -5,6 +5,7 @@ mod cache;
 pub mod demo;
 pub mod eval;
 pub mod generate;
+mod group_option;
 pub mod import;
 pub mod inspect;
 pub mod plot;
@@ -29,13 +30,13 @@ fn draw_heads(
     sample: &Sample,
     ui: &Ui,
 ) -> Result<()> {
-    let heads = operator.head_weights(sample)?.ok_or_else(|| {
+    let (group, heads) = operator.head_weights(sample)?.ok_or_else(|| {
         Failure::Words(format!(
             "this {} has no heads to draw",
             operator.name().name()
         ))
     })?;
-    Picture::heads(meta, sample, &heads).save(path)?;
+    Picture::heads(meta, sample, group, &heads).save(path)?;
     ui.note(format!("{}: what the heads look at", path.display()));
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `vidon predict`: what a trained network answers to sensors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use vidon::Operator;
-use vidon::data::{Channel, Rows, Sample};
+use vidon::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors};
 use vidon::plot::Picture;
 
 use crate::commands::draw_heads;
@@ -17,18 +17,31 @@ use crate::ui::{Ui, count};
 /// The sensors are a table (CSV or Parquet) with a column for every coordinate and value, by the names the
 /// network was trained with (`vidon inspect` shows them). The function is predicted on a grid over the domain
 /// of the training data, or at the places of another table.
+///
+/// A network that was trained with several groups of sensors takes a table of each (--group); parameters can be
+/// given one by one (--scalar).
 #[derive(Args)]
 #[command(group(ArgGroup::new("where").required(true).args(["grid", "queries"])), after_help = "Examples:
   vidon predict runs/mine --sensors s.csv --grid 65x65 --out v.csv --plot v.png
   vidon predict best.safetensors --sensors s.csv --queries q.csv --out v.parquet
-  vidon predict runs/fronts --sensors s.csv --grid 76x76x41 --out v.npy")]
+  vidon predict runs/fronts --sensors s.csv --grid 76x76x41 --out v.npy
+  vidon predict runs/soot --group air=air.csv --group chimneys=c.csv --scalar pressure=1013 \\
+    --queries places.csv --out soot.csv")]
 pub struct Arguments {
     /// Folder of a run, or a weights file (.safetensors)
     model: PathBuf,
 
     /// Table of sensors: coordinates and values
     #[arg(long, value_name = "FILE")]
-    sensors: PathBuf,
+    sensors: Option<PathBuf>,
+
+    /// Table of a group of sensors, such as air=air.csv; may be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = parse_group)]
+    group: Vec<(String, PathBuf)>,
+
+    /// A parameter of the sample, such as inflow=2.5; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scalar, allow_hyphen_values = true)]
+    scalar: Vec<(String, f32)>,
 
     /// Points per axis of the grid to predict on, such as 65x65
     #[arg(long, value_name = "N1xN2…", value_parser = parse_grid)]
@@ -59,9 +72,8 @@ impl Arguments {
         }
         if let Some(out) = &self.out {
             Rows::check_name(out)?;
-            let mut read = [Some(&self.sensors), self.queries.as_ref()]
-                .into_iter()
-                .flatten();
+            let tables = self.sensors.iter().chain(&self.queries);
+            let mut read = tables.chain(self.group.iter().map(|(_, file)| file));
             let same = |file: &PathBuf| matches!((file.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
             if read.any(same) {
                 return Err(Failure::Words(format!(
@@ -71,6 +83,23 @@ impl Arguments {
             }
         }
         Ok(())
+    }
+}
+
+fn parse_group(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !file.is_empty() => Ok((name.trim().into(), file.into())),
+        _ => Err("write a group and its table, such as air=air.csv".into()),
+    }
+}
+
+fn parse_scalar(text: &str) -> std::result::Result<(String, f32), String> {
+    let wrong = || "write a parameter and its value, such as inflow=2.5".to_string();
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let value: f32 = value.trim().parse().map_err(|_| wrong())?;
+    match value.is_finite() {
+        true => Ok((name.trim().into(), value)),
+        false => Err("the value of a parameter must be finite".into()),
     }
 }
 
@@ -98,27 +127,23 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let meta = operator.meta();
     let names =
         |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
-    let columns = [names(&meta.sensor_coords), names(&meta.sensor_values)];
-    let [coords, values] = Rows::read(&arguments.sensors, &columns)?;
+    let groups = arguments.groups(meta)?;
     let queries = match (&arguments.grid, &arguments.queries) {
         (Some(grid), _) => meta.query_points(&grid.0)?,
-        (None, Some(path)) => {
-            let [queries] = Rows::read(path, &[names(&meta.query_coords)])?;
-            queries
-        }
+        (None, Some(path)) => Rows::read(path, &names(&meta.query_coords))?,
         (None, None) => unreachable!("clap asks for one of them"),
     };
-    for note in operator.doubts(&coords, &values, &queries) {
+    let mut sample = Sample {
+        name: None,
+        groups,
+        query_coords: Arc::new(queries),
+        targets: Rows::without_columns(0),
+    };
+    for note in operator.doubts(&sample) {
         ui.note(format!("note: {note}"));
     }
-    let found = operator.predict(&coords, &values, &queries)?;
-    let sample = Sample {
-        name: None,
-        sensor_coords: coords,
-        sensor_values: values,
-        query_coords: Arc::new(queries),
-        targets: found.clone(),
-    };
+    let found = operator.predict_samples(&[&sample])?.remove(0);
+    sample.targets = found.clone();
     // First: a network may have no heads.
     if let Some(path) = &arguments.plot_heads {
         draw_heads(path, &operator, meta, &sample, ui)?;
@@ -131,7 +156,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             "{}: {} from {}",
             path.display(),
             count(found.len(), "value"),
-            count(sample.sensor_coords.len(), "sensor")
+            origin(meta, &sample)
         ));
     }
     if let Some(path) = &arguments.plot {
@@ -139,4 +164,110 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         ui.note(format!("{}: sensors and prediction", path.display()));
     }
     Ok(())
+}
+
+/// How many sensors an answer comes from, group by group.
+fn origin(meta: &Meta, sample: &Sample) -> String {
+    let groups = meta.groups.iter().zip(&sample.groups);
+    let words = groups.map(|(group, own)| match (group.kind, &group.name[..]) {
+        (Kind::Scalars, name) => name.to_string(),
+        (Kind::Points, name) => format!("{} of {name}", count(own.len(), "point")),
+        (Kind::Field, Group::USUAL) => count(own.len(), "sensor"),
+        (Kind::Field, name) => format!("{} of {name}", count(own.len(), "sensor")),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+impl Arguments {
+    /// Every group of sensors from its table, or from single parameters.
+    fn groups(&self, meta: &Meta) -> Result<Vec<Sensors>> {
+        let known = |name: &str| meta.groups.iter().any(|g| g.name == name);
+        let there = || {
+            let names = meta.groups.iter().map(|g| &g.name[..]);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        if let Some((name, _)) = self.group.iter().find(|(name, _)| !known(name)) {
+            return Err(Failure::Words(format!(
+                "--group {name}: the network has no such group; it has {}",
+                there()
+            )));
+        }
+        if self.sensors.is_some() && meta.groups.len() > 1 && !known(Group::USUAL) {
+            return Err(Failure::Words(format!(
+                "the network takes several groups of sensors, {}: give a table of each with --group NAME=FILE",
+                there()
+            )));
+        }
+        let scalars = meta.groups.iter().filter(|g| g.kind == Kind::Scalars);
+        let columns: Vec<&str> = scalars
+            .flat_map(|g| &g.values)
+            .map(|c| &c.name[..])
+            .collect();
+        let unknown = self.scalar.iter().find(|(n, _)| !columns.contains(&&n[..]));
+        if let Some((name, _)) = unknown {
+            return Err(Failure::Words(match columns.is_empty() {
+                true => format!("--scalar {name}: the network takes no parameters"),
+                false => format!(
+                    "--scalar {name}: the network has no such parameter; it has {}",
+                    columns.join(", ")
+                ),
+            }));
+        }
+        meta.groups
+            .iter()
+            .map(|g| self.sensors_of(g, meta))
+            .collect()
+    }
+
+    fn sensors_of(&self, group: &Group, meta: &Meta) -> Result<Sensors> {
+        let only = meta.groups.len() == 1 || group.name == Group::USUAL;
+        let mut tables = self.group.iter().filter(|(name, _)| *name == group.name);
+        let named = tables.next().map(|(_, file)| file.as_path());
+        let table: Option<&Path> = named.or(self.sensors.as_deref().filter(|_| only));
+        let given = group.kind == Kind::Scalars
+            && self
+                .scalar
+                .iter()
+                .any(|(n, _)| group.values.iter().any(|c| c.name == *n));
+        if tables.next().is_some() || (named.is_some() && only && self.sensors.is_some()) {
+            let what = format!("the group {} has two tables", group.name);
+            return Err(Failure::Words(what));
+        }
+        match (table, given) {
+            (Some(path), false) => Ok(Sensors::read(path, group)?),
+            (Some(_), true) => Err(Failure::Words(format!(
+                "the parameters {} come from a table (--group) or one by one (--scalar), not both",
+                group.name
+            ))),
+            (None, false) if group.kind == Kind::Scalars => Err(Failure::Words(format!(
+                "the network takes the parameters {}: give --scalar {}=VALUE, or a table of one line with --group {}=FILE",
+                group.name, group.values[0].name, group.name
+            ))),
+            (None, false) if only => Err(Failure::Words(
+                "--sensors is needed: which table has the sensors?".into(),
+            )),
+            (None, false) => Err(Failure::Words(format!(
+                "--group {}=FILE is needed: which table has these sensors?",
+                group.name
+            ))),
+            (None, true) => {
+                let value = |c: &Channel| {
+                    let mut given = self.scalar.iter().filter(|(name, _)| *name == c.name);
+                    match (given.next(), given.next()) {
+                        (Some((_, value)), None) => Ok(*value),
+                        (None, _) if group.gaps => Ok(f32::NAN),
+                        (None, _) => Err(Failure::Words(format!(
+                            "--scalar {}=VALUE is missing",
+                            c.name
+                        ))),
+                        (Some(_), Some(_)) => {
+                            Err(Failure::Words(format!("--scalar gives {} twice", c.name)))
+                        }
+                    }
+                };
+                let values: Result<Vec<f32>> = group.values.iter().map(value).collect();
+                Ok(Sensors::scalars(&values?))
+            }
+        }
+    }
 }

@@ -164,13 +164,24 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         "{} instructions{memory}",
         vidon_kernels::Isa::current().name()
     ));
-    let [sensors, targets] = training.floors().map(|floor| floor.map(percent));
-    let sensors = sensors.map(|error| {
-        format!("sensors that the projection does not see are missed by {error} of their spread")
+    let floors = training.floors();
+    let several = floors.sensors.len() > 1;
+    let sensors = floors.sensors.iter().map(|(group, error)| {
+        let of = if several {
+            format!(" of {group}")
+        } else {
+            String::new()
+        };
+        let error = percent(*error);
+        format!(
+            "sensors{of} that the projection does not see are missed by {error} of their spread"
+        )
     });
-    let targets =
-        targets.map(|error| format!("the decoder's functions come within {error} of the targets"));
-    let floors: Vec<String> = sensors.into_iter().chain(targets).collect();
+    let targets = floors.targets.map(|error| {
+        let error = percent(error);
+        format!("the decoder's functions come within {error} of the targets")
+    });
+    let floors: Vec<String> = sensors.chain(targets).collect();
     if !floors.is_empty() {
         ui.note(floors.join("; "));
     }

@@ -13,7 +13,7 @@ use vidon_kernels::{FourierLayer, Resize};
 use crate::config::MOST_PARTS;
 use crate::cores::Core;
 use crate::cores::grid_waves::GridWaves;
-use crate::data::Dims;
+use crate::data::Meta;
 use crate::error::{Error, Result};
 use crate::network::{
     Activation, Extent, Init, Key, Linear, Mlp, Params, Place, Plan, Tensor, activation,
@@ -94,11 +94,11 @@ impl FnoConfig {
 }
 
 /// What is wrong with it on the grid of the sensors, if anything.
-pub(super) fn fault(config: &FnoConfig, dims: Dims) -> Option<String> {
+pub(super) fn fault(config: &FnoConfig, meta: &Meta) -> Option<String> {
     if config.grid.is_some() || config.coords.is_some() {
         return Some("grid and coords are for an FNO behind a projection; behind a grid encoder it works on the grid of the sensors".into());
     }
-    let (from, to) = (dims.sensor_coords, dims.query_coords);
+    let (from, to) = (meta.space().len(), meta.query_coords.len());
     let fits = (1..=MOST_AXES).contains(&from) && from == to;
     (!fits).then(|| {
         format!("it maps functions of one to {MOST_AXES} coordinates to functions of the same; here they have {from} and {to}")

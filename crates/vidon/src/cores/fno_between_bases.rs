@@ -1,7 +1,8 @@
-//! A Fourier neural operator between two bases: what makes an FNO work with sensors anywhere.
+//! A Fourier neural operator between bases: what makes an FNO work with sensors anywhere.
 //!
-//! The sensors' fit `Σ_k c_k φ_k` is evaluated on the core's grid; the FNO maps it to functions on that grid;
-//! these are read back as coefficients of the trunk's basis by least squares,
+//! What every group of sensors says of a function, `Σ_k c_k φ_k`, is evaluated on the core's grid, a channel a
+//! function; other numbers (scalars, what heads see) are constant channels. The FNO maps them to functions on that
+//! grid; these are read back as coefficients of the trunk's basis by least squares,
 //!
 //!   β = (BᵀB)⁻¹Bᵀ FNO(Φ c),   Φ_ik = φ_k(x_i),   B_ik = τ_k(x_i),
 //!
@@ -9,35 +10,41 @@
 //! for each function of time. On a torus the grid has no ends and the FNO needs no padding and no
 //! coordinates: it then commutes with shifts.
 
-use crate::cores::Core;
 use crate::cores::fno::{Fno, FnoConfig, MOST_AXES};
-use crate::data::{Dims, ScaledSample};
+use crate::cores::{Core, Training};
+use crate::data::{Group, Meta, coordinates};
+use crate::decoders::BasisConfig;
 use crate::domain::product;
+use crate::encoders::Encoder;
 use crate::error::Result;
 use crate::network::{Entry, Extent, Init, Key, Params, Place, Plan, Tensor, linear};
 use crate::spaces::linalg::{Factor, Matrix};
-use crate::spaces::{Basis, Family, Frame};
+use crate::spaces::{Basis, Family, Frame, means_and_deviations};
 
 /// Makes the least squares of functions that the grid hardly tells apart solvable.
 const RIDGE: f64 = 1e-6;
 /// Most numbers in a matrix between grid and basis.
 const MOST_NUMBERS: usize = 1 << 26;
 const MOST_POINTS: usize = 512;
-/// What is wrong with it between a projection of `seen` functions and `answer` functions of space of a decoder, if
-/// anything.
+
+/// What is wrong with it between such numbers of functions of groups of sensors and such an answer, if anything.
 pub(super) fn fault(
     config: &FnoConfig,
-    seen: usize,
-    (frame, answer): (&Frame, usize),
-    dims: Dims,
+    seen: &[(usize, &Group)],
+    answer: &BasisConfig,
+    meta: &Meta,
 ) -> Option<String> {
-    let space = dims.query_coords - (frame.times > 0) as usize;
-    let axes = dims.sensor_coords;
+    let (frame, answer) = (&answer.frame, answer.functions);
+    let space = coordinates(&meta.query_coords).len() - (frame.times > 0) as usize;
+    let other = seen.iter().find(|(_, g)| g.coordinates().len() != space);
+    let axes = other.map_or(space, |(_, g)| g.coordinates().len());
     if axes != space || !(1..=MOST_AXES).contains(&axes) {
         return Some(format!(
             "an FNO core maps functions of one to {MOST_AXES} coordinates to functions of as many (and, with times, of time); here they have {axes} and {space}"
         ));
     }
+    let seen = seen.iter().map(|(functions, _)| *functions).max();
+    let seen = seen.unwrap_or(0);
     let points = config.points_per_axis(axes);
     if !(2..=MOST_POINTS).contains(&points) {
         return Some(format!(
@@ -73,20 +80,29 @@ pub(super) struct FnoBetweenBases {
     fno: Fno,
     /// Points per axis.
     grid: Vec<usize>,
-    values: usize,
+    seen: Vec<SeenGroup>,
     outputs: usize,
     times: usize,
-    /// Φ, `[points, functions]`.
-    evaluate: HostMatrix,
     /// (BᵀB)⁻¹Bᵀ, `[functions, points]`.
     read: HostMatrix,
     /// The coefficients of the function 1, `[times, functions]`.
     one: Vec<f32>,
     /// Coordinates of the grid in [-1, 1], where they are seen.
     places: Option<Vec<f32>>,
-    /// Not trained: mean and spread of every component of values and of targets.
+    /// Not trained: mean and spread of every function that is seen, and of every target.
     input: Key,
     output: Key,
+}
+
+/// What an encoder gives: functions by their coefficients, and numbers behind them.
+#[derive(Clone, Debug)]
+struct SeenGroup {
+    /// Φ, `[points, functions]`, where there are functions.
+    evaluate: Option<HostMatrix>,
+    functions: usize,
+    /// The first of its functions among those of all groups.
+    first: usize,
+    constants: usize,
 }
 
 /// A matrix that is the same for every sample.
@@ -103,89 +119,121 @@ impl HostMatrix {
 }
 
 impl FnoBetweenBases {
-    /// From coefficients of `seen` for every value to those of `answer`, a basis with its functions of time,
-    /// for every target.
+    /// From what the encoders give to coefficients of `answer`, a basis with its functions of time, for every
+    /// target.
     pub fn new(
         plan: &mut Plan,
         config: &FnoConfig,
-        seen: &Basis,
+        encoders: &[Box<dyn Encoder>],
         answer: &Basis,
-        dims: Dims,
+        outputs: usize,
     ) -> Self {
-        let (axes, coords) = (dims.sensor_coords, config.coords.unwrap_or(true));
+        let frame = answer.frame();
+        let (space, times) = (frame.space(), frame.times.max(1));
+        let (axes, coords) = (space.lo.len(), config.coords.unwrap_or(true));
         let grid = config.points_per_axis(axes);
-        let times = answer.frame().times.max(1);
-        let (values, outputs) = (dims.sensor_values, dims.targets);
-        let torus = [seen.frame(), answer.frame()]
-            .iter()
-            .all(|f| f.family == Family::Periodic);
-        let unit = unit_grid(grid, axes, torus);
-        let space = Basis::new(answer.frame().space(), answer.len() / times);
+        let bases = encoders.iter().filter_map(|e| e.basis());
+        let mut frames = bases.map(Basis::frame).chain([frame]);
+        let unit = unit_grid(grid, axes, frames.all(|f| f.family == Family::Periodic));
+        let mut seen: Vec<SeenGroup> = Vec::new();
+        for encoder in encoders {
+            let first = seen.iter().map(|s| s.functions).sum();
+            let (basis, functions) = (encoder.basis(), encoder.functions());
+            let coefficients = basis.map_or(0, Basis::len) * functions;
+            seen.push(SeenGroup {
+                evaluate: basis.map(|basis| evaluation(basis, &unit)),
+                functions,
+                first,
+                constants: encoder.outputs() - coefficients,
+            });
+        }
+        let space = Basis::new(space, answer.len() / times);
         let read = reading(&space, &unit);
         let mut one = vec![0.0; times * space.len()];
         let rows = read.numbers.chunks(unit.len() / axes);
         one.iter_mut()
             .zip(rows)
             .for_each(|(s, row)| *s = row.iter().sum());
-        let inputs = values + if coords { axes } else { 0 };
+        let functions = seen.iter().map(|s| s.functions).sum();
+        let constants: usize = seen.iter().map(|s| s.constants).sum();
+        let inputs = functions + constants + if coords { axes } else { 0 };
         Self {
             fno: Fno::new(plan, config, axes, inputs, outputs * times),
             grid: vec![grid; axes],
-            values,
+            seen,
             outputs,
             times,
-            evaluate: evaluation(seen, &unit),
             read,
             one,
             places: coords.then(|| unit.iter().map(|x| 2.0 * x - 1.0).collect()),
-            input: plan.add("core.input".into(), &[2, values], Init::Fixed),
+            input: plan.add("core.input".into(), &[2, functions], Init::Fixed),
             output: plan.add("core.output".into(), &[2, outputs], Init::Fixed),
         }
+    }
+
+    /// What one encoder gives `[samples, outputs]`, at every point of the grid `[samples·points, channels]`.
+    fn on_points(&self, params: &Params, own: &SeenGroup, given: Tensor<2>) -> Vec<Tensor<2>> {
+        let ([samples, width], points) = (given.dims(), self.points());
+        let mut channels = Vec::new();
+        if let Some(evaluate) = &own.evaluate {
+            let [_, functions] = evaluate.shape;
+            let coefs = match own.constants {
+                0 => given.clone(),
+                count => given.clone().narrow(1, 0, width - count),
+            };
+            let matrix = evaluate.like(&coefs);
+            let values = linear(coefs.reshape([samples * own.functions, functions]), matrix)
+                .reshape([samples, own.functions, points])
+                .permute([0, 2, 1])
+                .reshape([samples * points, own.functions]);
+            let moments = params.get::<2>(self.input);
+            let [mean, spread] = [0, 1].map(|i| {
+                let own = moments.clone().narrow(1, own.first, own.functions);
+                own.narrow(0, i, 1).reshape([1, -1])
+            });
+            channels.push((values - mean) / spread);
+        }
+        if own.constants > 0 {
+            let numbers = given.narrow(1, width - own.constants, own.constants);
+            let everywhere: Tensor<3> = numbers.unsqueeze_dim(1);
+            let everywhere = everywhere.repeat(&[1, points, 1]);
+            channels.push(everywhere.reshape([samples * points, own.constants]));
+        }
+        channels
     }
 }
 
 impl Core for FnoBetweenBases {
     /// Means and spreads of the training set.
-    fn fit(
-        &self,
-        entries: &mut [Entry],
-        training: &[ScaledSample],
-        _: Option<&Basis>,
-    ) -> Result<()> {
-        let values = training.iter().map(|s| s.sensors.values.data());
-        self.input.set(entries, moments(values, self.values));
-        let targets = training.iter().map(|s| s.targets.data());
-        self.output.set(entries, moments(targets, self.outputs));
+    fn fit(&self, entries: &mut [Entry], training: &Training) -> Result<()> {
+        let both = [0, 1].map(|i| training.seen.iter().map(move |m| m[i]));
+        self.input
+            .set(entries, both.into_iter().flatten().collect());
+        let targets = training.samples.iter().map(|s| s.targets.data());
+        let found = means_and_deviations(targets, self.outputs);
+        self.output.set(entries, found);
         Ok(())
     }
 
-    /// From coefficients of the sensors `[samples, values·functions]` to β `[samples, outputs·functions·times]`.
+    /// From what is seen of every group `[samples, outputs]` to β `[samples, outputs·functions·times]`.
     fn forward(
         &self,
         params: &Params,
         seen: Vec<Tensor<2>>,
         _: Option<&[usize]>,
     ) -> Result<Tensor<2>> {
-        let [coefs] = <[_; 1]>::try_from(seen).expect("one projection");
-        let ([samples, _], points) = (coefs.dims(), self.points());
-        let [_, functions] = self.evaluate.shape;
-        let moments = |key: Key, width: usize| {
-            let both = params.get::<2>(key);
-            [0, 1].map(|i| both.clone().narrow(0, i, 1).reshape([1, width]))
-        };
-        let evaluate = self.evaluate.like(&coefs);
-        let values = linear(coefs.reshape([samples * self.values, functions]), evaluate)
-            .reshape([samples, self.values, points])
-            .permute([0, 2, 1])
-            .reshape([samples * points, self.values]);
-        let [mean, spread] = moments(self.input, self.values);
-        let mut seen = vec![(values - mean) / spread];
+        let ([samples, _], points) = (seen[0].dims(), self.points());
+        let groups = self.seen.iter().zip(seen);
+        let groups = groups.flat_map(|(own, given)| self.on_points(params, own, given));
+        let mut channels: Vec<Tensor<2>> = groups.collect();
         if let Some(places) = &self.places {
             let places: Tensor<2> =
-                Place::of(&seen[0]).tensor(places.clone(), [points, self.grid.len()]);
-            seen.push(places.repeat(&[samples, 1]));
+                Place::of(&channels[0]).tensor(places.clone(), [points, self.grid.len()]);
+            channels.push(places.repeat(&[samples, 1]));
         }
-        let answer = self.fno.on_grid(params, Tensor::cat(seen, 1), &self.grid);
+        let answer = self
+            .fno
+            .on_grid(params, Tensor::cat(channels, 1), &self.grid);
         let channels = self.outputs * self.times;
         let answer = answer
             .reshape([samples, points, channels])
@@ -195,8 +243,11 @@ impl Core for FnoBetweenBases {
         let [functions, _] = self.read.shape;
         let answer = linear(answer, read).reshape([samples, self.outputs, self.times, functions]);
         // The network's zero is the mean of the targets, its one their spread.
-        let [mean, spread] =
-            moments(self.output, self.outputs).map(|m| m.reshape([1, self.outputs, 1, 1]));
+        let moments = params.get::<2>(self.output);
+        let [mean, spread] = [0, 1].map(|i| {
+            let both = moments.clone().narrow(0, i, 1);
+            both.reshape([1, self.outputs, 1, 1])
+        });
         let one: Tensor<4> =
             Place::of(&answer).tensor(self.one.clone(), [1, 1, self.times, functions]);
         let beta = (answer * spread + one * mean).permute([0, 1, 3, 2]);
@@ -212,8 +263,9 @@ impl Core for FnoBetweenBases {
     }
 
     fn extent(&self) -> Extent {
-        let seen = self.values + self.places.as_ref().map_or(0, |_| self.grid.len());
-        self.fno.extent(seen)
+        let channels = self.seen.iter().map(|s| s.functions + s.constants);
+        let places = self.places.as_ref().map_or(0, |_| self.grid.len());
+        self.fno.extent(channels.sum::<usize>() + places)
     }
 }
 
@@ -260,29 +312,6 @@ fn reading(basis: &Basis, unit: &[f32]) -> HostMatrix {
         shape: [n, points],
         numbers: solved.numbers().iter().map(|v| *v as f32).collect(),
     }
-}
-
-/// Mean, then standard deviation of every component.
-fn moments<'a>(rows: impl Iterator<Item = &'a [f32]>, width: usize) -> Vec<f32> {
-    let (mut count, mut sums, mut squares) = (0.0, vec![0.0f64; width], vec![0.0f64; width]);
-    for row in rows.flat_map(|r| r.chunks(width)) {
-        count += 1.0;
-        for (c, v) in row.iter().enumerate() {
-            sums[c] += *v as f64;
-            squares[c] += (*v as f64).powi(2);
-        }
-    }
-    let means = sums.iter().map(|s| s / count);
-    let spreads = means.clone().zip(&squares).map(|(m, s)| {
-        let variance = s / count - m * m;
-        // A component that never varies is not scaled.
-        if variance > 1e-12 * s / count {
-            variance.sqrt()
-        } else {
-            1.0
-        }
-    });
-    means.clone().chain(spreads).map(|v| v as f32).collect()
 }
 
 #[cfg(test)]

@@ -2,17 +2,16 @@
 //!
 //!   β = Φ(ν^1, …, ν^H) [+ A·(ν^1, …, ν^H)],
 //!
-//! with `skip` the linear map A beside it. Between a projection and a fixed basis Φ gives numbers of size
-//! one: β is scaled by the spread of the training outputs' coefficients, and moved by their mean.
+//! with `skip` the linear map A beside it. Before a fixed basis Φ gives numbers of size one: β is scaled by the spread of the training outputs' coefficients, and moved by their mean.
 
 use serde::{Deserialize, Serialize};
 
-use crate::cores::Core;
+use crate::cores::{Core, Training};
 use crate::data::ScaledSample;
 use crate::decoders::target_fits;
 use crate::error::Result;
 use crate::network::{Activation, Entry, Extent, Init, Key, Mlp, Params, Plan, Tensor};
-use crate::spaces::{Basis, MEASURED, all_along, mean_and_spread};
+use crate::spaces::{MEASURED, all_along, mean_and_spread};
 
 /// The default is the paper's VIDON for Darcy flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,14 +67,9 @@ impl MlpCore {
 }
 
 impl Core for MlpCore {
-    fn fit(
-        &self,
-        entries: &mut [Entry],
-        training: &[ScaledSample],
-        answer: Option<&Basis>,
-    ) -> Result<()> {
-        if let (Some(key), Some(basis)) = (self.scale, answer) {
-            let few: Vec<&ScaledSample> = all_along(training, MEASURED).collect();
+    fn fit(&self, entries: &mut [Entry], training: &Training) -> Result<()> {
+        if let (Some(key), Some(basis)) = (self.scale, training.answer) {
+            let few: Vec<&ScaledSample> = all_along(training.samples, MEASURED).collect();
             let fits = target_fits(basis, &few);
             let (mean, spread) = mean_and_spread(&fits, few[0].targets.width())?;
             key.set(entries, [mean, spread].concat());

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::cores::fno::FnoOnGrid;
 use crate::cores::fno_between_bases::FnoBetweenBases;
 use crate::cores::mlp::MlpCore;
-use crate::data::{Dims, ScaledSample};
+use crate::data::{Group, Meta, ScaledSample};
 use crate::decoders::DecoderConfig;
 use crate::encoders::{Encoder, EncoderConfig};
 use crate::error::Result;
@@ -35,28 +35,43 @@ pub enum CoreConfig {
 }
 
 impl CoreConfig {
-    /// What is wrong with it between such encoders and such a decoder, if anything.
+    /// What is wrong with it between such encoders, each with its group, and such a decoder, if anything.
     pub(crate) fn fault(
         &self,
-        encoders: &[EncoderConfig],
+        encoders: &[(&EncoderConfig, &Group)],
         decoder: &DecoderConfig,
-        dims: Dims,
+        meta: &Meta,
     ) -> Option<String> {
-        let gridded = |e: &EncoderConfig| matches!(e, EncoderConfig::Grid {});
-        match self {
+        let gridded = |e: &(&EncoderConfig, &Group)| matches!(e.0, EncoderConfig::Grid {});
+        let fixed = |e: &(&EncoderConfig, &Group)| {
+            matches!(e.0, EncoderConfig::Vector(_) | EncoderConfig::Krige(_))
+        };
+        let config = match self {
             CoreConfig::Mlp(_) if encoders.iter().any(gridded) => {
-                Some("a perceptron cannot take readings on a grid; an FNO core does".into())
+                return Some(
+                    "a perceptron cannot take readings on a grid; an FNO core does".into(),
+                );
             }
-            CoreConfig::Mlp(config) => config.fault(),
-            CoreConfig::Fno(config) => config.fault().or_else(|| match (encoders, decoder) {
-                ([EncoderConfig::Grid {}], DecoderConfig::Grid {}) => fno::fault(config, dims),
-                ([EncoderConfig::Projection(seen)], DecoderConfig::Basis(answer)) => {
-                    let answer = (&answer.frame, answer.functions);
-                    fno_between_bases::fault(config, seen.functions, answer, dims)
-                }
-                _ => Some("an FNO core works between a grid encoder and a grid decoder, or between a projection alone and a fixed basis".into()),
-            }),
-        }
+            CoreConfig::Mlp(config) => return config.fault(),
+            CoreConfig::Fno(config) => config,
+        };
+        let seen = encoders
+            .iter()
+            .filter_map(|(encoder, group)| match encoder {
+                EncoderConfig::Projection(c) => Some((c.functions, *group)),
+                EncoderConfig::Moments(c) => Some((c.functions, *group)),
+                _ => None,
+            });
+        let seen: Vec<(usize, &Group)> = seen.collect();
+        config.fault().or_else(|| match (encoders, decoder) {
+            ([(EncoderConfig::Grid {}, _)], DecoderConfig::Grid {}) => fno::fault(config, meta),
+            (_, DecoderConfig::Basis(answer))
+                if !seen.is_empty() && !encoders.iter().any(|e| gridded(e) || fixed(e)) =>
+            {
+                fno_between_bases::fault(config, &seen, answer, meta)
+            }
+            _ => Some("an FNO core works between a grid encoder and a grid decoder, or between projections or moments (with scalars and heads beside them) and a fixed basis".into()),
+        })
     }
 
     /// Between these encoders and a decoder that takes `inputs` numbers, or coefficients of `answer` for
@@ -66,35 +81,37 @@ impl CoreConfig {
         plan: &mut Plan,
         encoders: &[Box<dyn Encoder>],
         (inputs, answer): (usize, Option<&Basis>),
-        dims: Dims,
+        meta: &Meta,
     ) -> Box<dyn Core> {
-        let seen = encoders.iter().find_map(|e| e.basis());
-        match (self, seen, answer) {
-            (CoreConfig::Fno(config), Some(seen), Some(answer)) => {
-                Box::new(FnoBetweenBases::new(plan, config, seen, answer, dims))
+        let width = encoders.iter().map(|e| e.outputs()).sum();
+        let targets = meta.targets.len();
+        match (self, answer) {
+            (CoreConfig::Fno(config), Some(answer)) => Box::new(FnoBetweenBases::new(
+                plan, config, encoders, answer, targets,
+            )),
+            (CoreConfig::Fno(config), None) => {
+                let axes = meta.space().len();
+                Box::new(FnoOnGrid::new(plan, config, axes, width, targets))
             }
-            (CoreConfig::Fno(config), ..) => {
-                let width = encoders.iter().map(|e| e.outputs()).sum();
-                let axes = dims.sensor_coords;
-                Box::new(FnoOnGrid::new(plan, config, axes, width, dims.targets))
-            }
-            (CoreConfig::Mlp(config), ..) => {
-                let width = encoders.iter().map(|e| e.outputs()).sum();
-                let scaled = seen.is_some() && answer.is_some();
-                Box::new(MlpCore::new(plan, config, width, inputs, scaled))
+            (CoreConfig::Mlp(config), _) => {
+                Box::new(MlpCore::new(plan, config, width, inputs, answer.is_some()))
             }
         }
     }
 }
 
+/// What a core takes from training data.
+pub(crate) struct Training<'a> {
+    pub samples: &'a [ScaledSample],
+    /// The functions of a fixed decoder.
+    pub answer: Option<&'a Basis>,
+    /// Mean and spread of every function that encoders give by its coefficients, in order.
+    pub seen: Vec<[f32; 2]>,
+}
+
 pub(crate) trait Core: Debug + Send + Sync {
-    /// Finds what it takes from training data; `answer` are the functions of a fixed decoder.
-    fn fit(
-        &self,
-        _entries: &mut [Entry],
-        _training: &[ScaledSample],
-        _answer: Option<&Basis>,
-    ) -> Result<()> {
+    /// Finds what it takes from training data.
+    fn fit(&self, _entries: &mut [Entry], _training: &Training) -> Result<()> {
         Ok(())
     }
 

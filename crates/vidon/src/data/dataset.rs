@@ -2,12 +2,15 @@
 //!
 //! | column          | type                                        | what                                      |
 //! |-----------------|---------------------------------------------|-------------------------------------------|
-//! | `sensor_coords` | list of fixed-size lists of d float32       | where the sensors are                     |
-//! | `sensor_values` | list of fixed-size lists of d_v float32     | what they read                            |
-//! | `query_coords`  | list of fixed-size lists of d_y float32     | where targets are; absent with a query grid |
-//! | `targets`       | list of fixed-size lists of d_u float32     | the output function there                 |
+//! | `sensor_coords` | list of fixed-size lists of float32         | where the sensors are, and covariates there |
+//! | `sensor_values` | list of fixed-size lists of float32         | what they read; null where it is missing  |
+//! | `query_coords`  | list of fixed-size lists of float32         | where targets are; absent with a query grid |
+//! | `targets`       | list of fixed-size lists of float32         | the output function there; null as above  |
 //! | `sample`        | string, optional                            | the user's name of the sample             |
 //! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above |
+//!
+//! Several groups of sensors have a pair of columns each, called by the group: `air_coords`, `air_values`. What has
+//! no columns (places of scalars, values of points that are only counted) is left out.
 //!
 //! The key `vidon` of the file's metadata holds a [`Meta`] as JSON. Both directions stream: no more than a row
 //! group is in memory.
@@ -32,14 +35,15 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use crate::data::guard::guarded;
-use crate::data::meta::Meta;
-use crate::data::sample::{Rows, Sample};
+use crate::data::meta::{Kind, Meta, Part};
+use crate::data::sample::{Rows, Sample, Sensors};
 use crate::error::{Error, Result};
 use crate::files::{AtomicFile, head};
 
 const META_KEY: &str = "vidon";
 const CHECKSUM: &str = "crc32";
 const NAME: &str = "sample";
+const QUERIES: &str = "query_coords";
 /// Bytes of one row group, and so about what a reader or writer holds.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Bytes decoded at a time when reading.
@@ -68,8 +72,8 @@ impl DatasetWriter {
             .set_statistics_enabled(EnabledStatistics::None)
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
         // Coordinates repeat (grids, pools); measured values do not, and a dictionary of them is wasted work.
-        for values in ["sensor_values", "targets"] {
-            properties = properties.set_column_dictionary_enabled(leaf(values), false);
+        for values in meta.parts().iter().filter(|part| !part.places) {
+            properties = properties.set_column_dictionary_enabled(leaf(&values.name), false);
         }
         let writer = ArrowWriter::try_new(file.handle()?, schema(&meta), Some(properties.build()))
             .map_err(|e| Error::data(path, e.to_string()))?;
@@ -87,22 +91,20 @@ impl DatasetWriter {
         if samples.is_empty() {
             return Ok(());
         }
-        let widths = self.meta.widths();
         for (i, sample) in samples.iter().enumerate() {
-            if let Some((column, what)) = sample.fault(widths) {
+            if let Some((column, what)) = sample.fault(&self.meta) {
                 return Err(Error::data(&self.path, what)
                     .at(format!("row {}", self.rows + i))
-                    .in_column(column));
+                    .in_column(&column));
             }
         }
         let own_queries = self.meta.query_grid.is_none();
+        let all: Vec<Vec<&Rows>> = samples.iter().map(Sample::parts).collect();
         let mut columns: Vec<ArrayRef> = Vec::new();
-        for (part, width) in widths.into_iter().enumerate() {
-            if part != 2 || own_queries {
-                columns.push(Arc::new(ragged(
-                    samples.iter().map(|s| s.parts()[part]),
-                    width,
-                )));
+        for (i, part) in self.meta.parts().iter().enumerate() {
+            if is_stored(part, &self.meta) {
+                let own = all.iter().map(|parts| parts[i]);
+                columns.push(Arc::new(ragged(own, part)));
             }
         }
         if self.meta.named_samples {
@@ -148,13 +150,16 @@ fn write_error(error: parquet::errors::ParquetError, path: &Path) -> Error {
     }
 }
 
+/// Queries on a grid that all samples share stand in the description.
+fn is_stored(part: &Part, meta: &Meta) -> bool {
+    part.name != QUERIES || meta.query_grid.is_none()
+}
+
 fn schema(meta: &Meta) -> Arc<Schema> {
-    let mut fields = Vec::new();
-    for ((part, name), width) in Sample::PARTS.iter().enumerate().zip(meta.widths()) {
-        if part != 2 || meta.query_grid.is_none() {
-            fields.push(Field::new(*name, DataType::List(entry(width)), false));
-        }
-    }
+    let parts = meta.parts();
+    let stored = parts.iter().filter(|part| is_stored(part, meta));
+    let column = |part: &Part| Field::new(&part.name, DataType::List(entry(part)), false);
+    let mut fields: Vec<Field> = stored.map(column).collect();
     if meta.named_samples {
         fields.push(Field::new(NAME, DataType::Utf8, false));
     }
@@ -162,13 +167,13 @@ fn schema(meta: &Meta) -> Arc<Schema> {
     Arc::new(Schema::new(fields))
 }
 
-fn entry(width: usize) -> Arc<Field> {
-    let number = Arc::new(Field::new("item", DataType::Float32, false));
-    Arc::new(Field::new(
-        "item",
-        DataType::FixedSizeList(number, width as i32),
-        false,
-    ))
+fn entry(part: &Part) -> Arc<Field> {
+    let kind = DataType::FixedSizeList(number(part), part.channels.len() as i32);
+    Arc::new(Field::new("item", kind, false))
+}
+
+fn number(part: &Part) -> Arc<Field> {
+    Arc::new(Field::new("item", DataType::Float32, part.gaps))
 }
 
 /// The Parquet leaf under a list column.
@@ -177,17 +182,17 @@ fn leaf(column: &str) -> ColumnPath {
     ColumnPath::new(parts.iter().map(|s| s.to_string()).collect())
 }
 
-fn ragged<'a>(parts: impl Iterator<Item = &'a Rows> + Clone, width: usize) -> ListArray {
-    let lengths = OffsetBuffer::<i32>::from_lengths(parts.clone().map(Rows::len));
-    let numbers: Vec<f32> = parts.flat_map(|rows| rows.data()).copied().collect();
-    let number = Arc::new(Field::new("item", DataType::Float32, false));
-    let inner = FixedSizeListArray::new(
-        number,
-        width as i32,
-        Arc::new(Float32Array::from(numbers)),
-        None,
-    );
-    ListArray::new(entry(width), lengths, Arc::new(inner), None)
+/// A part of every sample, as a column; what is missing is null.
+fn ragged<'a>(rows: impl Iterator<Item = &'a Rows> + Clone, part: &Part) -> ListArray {
+    let lengths = OffsetBuffer::<i32>::from_lengths(rows.clone().map(Rows::len));
+    let numbers = rows.flat_map(|rows| rows.data()).copied();
+    let numbers: Float32Array = match part.gaps {
+        true => numbers.map(|v| (!v.is_nan()).then_some(v)).collect(),
+        false => numbers.collect::<Vec<f32>>().into(),
+    };
+    let width = part.channels.len() as i32;
+    let inner = FixedSizeListArray::new(number(part), width, Arc::new(numbers), None);
+    ListArray::new(entry(part), lengths, Arc::new(inner), None)
 }
 
 /// Reads a dataset, checking every row.
@@ -311,15 +316,12 @@ impl DatasetReader {
     }
 
     fn decode(&self, batch: &RecordBatch, first: usize) -> Result<Vec<Sample>> {
-        let widths = self.meta.widths();
-        let parts: Vec<Option<ListArray>> = Sample::PARTS
-            .iter()
-            .map(|name| {
-                batch
-                    .column_by_name(name)
-                    .map(|c| c.as_list::<i32>().clone())
-            })
-            .collect();
+        let described = self.meta.parts();
+        let column = |part: &Part| {
+            let column = batch.column_by_name(&part.name);
+            column.map(|c| c.as_list::<i32>().clone())
+        };
+        let parts: Vec<Option<ListArray>> = described.iter().map(column).collect();
         let names = batch.column_by_name(NAME).map(|c| c.as_string::<i32>());
         let checksums = batch
             .column_by_name(CHECKSUM)
@@ -330,22 +332,41 @@ impl DatasetReader {
                     Error::data(&self.path, what).at(format!("row {}", first + i)).in_column(column)
                 };
                 let rows = |part: usize| -> Result<Rows> {
-                    let name = Sample::PARTS[part];
                     let list = parts[part].as_ref().expect("the schema was checked");
-                    row(list, i, widths[part]).map_err(|what| fail(name, what))
+                    row(list, i, &described[part]).map_err(|what| fail(&described[part].name, what))
                 };
+                let mut at = 0;
+                let mut next = |there: bool| -> Result<Option<Rows>> {
+                    at += usize::from(there);
+                    there.then(|| rows(at - 1)).transpose()
+                };
+                let mut groups = Vec::with_capacity(self.meta.groups.len());
+                for group in &self.meta.groups {
+                    let coords = next(!group.coords.is_empty())?;
+                    let values = next(!group.values.is_empty())?;
+                    // What has no columns has as many rows as what has.
+                    let count = match group.kind {
+                        Kind::Scalars => 1,
+                        _ => coords.as_ref().map_or(0, Rows::len),
+                    };
+                    let nothing = || Rows::without_columns(count);
+                    groups.push(Sensors {
+                        coords: coords.unwrap_or_else(nothing),
+                        values: values.unwrap_or_else(nothing),
+                    });
+                }
+                let (queries, targets) = (described.len() - 2, described.len() - 1);
                 let sample = Sample {
                     name: names.and_then(|n| n.is_valid(i).then(|| n.value(i).to_string())),
-                    sensor_coords: rows(0)?,
-                    sensor_values: rows(1)?,
+                    groups,
                     query_coords: match &self.shared {
                         Some(shared) => shared.clone(),
-                        None => Arc::new(rows(2)?),
+                        None => Arc::new(rows(queries)?),
                     },
-                    targets: rows(3)?,
+                    targets: rows(targets)?,
                 };
-                if let Some((column, what)) = sample.fault(widths) {
-                    return Err(fail(column, &what));
+                if let Some((column, what)) = sample.fault(&self.meta) {
+                    return Err(fail(&column, &what));
                 }
                 match checksums {
                     Some(sums) if sums.is_valid(i) && sums.value(i) != sample.checksum(self.shared.is_none()) => {
@@ -359,19 +380,25 @@ impl DatasetReader {
 }
 
 /// Row `i` of a list column, or what is wrong with it.
-fn row(list: &ListArray, i: usize, width: usize) -> std::result::Result<Rows, &'static str> {
+fn row(list: &ListArray, i: usize, part: &Part) -> std::result::Result<Rows, &'static str> {
     if list.is_null(i) {
         return Err("is null; every sample needs a list");
     }
+    let width = part.channels.len();
     let entries = list.value(i);
     let entries = entries.as_fixed_size_list();
     let numbers = entries.values().as_primitive::<Float32Type>();
     let from = entries.value_offset_at(0);
     let slice = numbers.slice(from, entries.len() * width);
-    if entries.null_count() > 0 || slice.null_count() > 0 {
+    if entries.null_count() > 0 || slice.null_count() > 0 && !part.gaps {
         return Err("holds a null; only numbers are allowed");
     }
-    Ok(Rows::of(width, slice.values().to_vec()))
+    let mut numbers = slice.values().to_vec();
+    if slice.null_count() > 0 {
+        let nulls = (0..numbers.len()).filter(|&at| slice.is_null(at));
+        nulls.for_each(|at| numbers[at] = f32::NAN);
+    }
+    Ok(Rows::of(width, numbers))
 }
 
 /// Why a file is no Parquet, in words that help.
@@ -397,10 +424,11 @@ fn foreign(path: &Path, parquet_says: &str) -> Error {
 }
 
 fn check_schema(path: &Path, schema: &Schema, meta: &Meta) -> Result<()> {
-    for (part, (name, width)) in Sample::PARTS.iter().zip(meta.widths()).enumerate() {
-        if part == 2 && meta.query_grid.is_some() {
+    for part in meta.parts() {
+        if !is_stored(&part, meta) {
             continue;
         }
+        let (name, width) = (&part.name[..], part.channels.len());
         let found: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         let field = schema.field_with_name(name).map_err(|_| {
             Error::data(

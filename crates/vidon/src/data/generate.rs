@@ -205,12 +205,11 @@ impl<'a> Generator<'a> {
                 (Arc::new(Rows::of_f64(output.dim(), &queries)), targets)
             }
         };
-        Ok(Sample {
-            name: None,
-            sensor_values: Rows::of(1, input.at(&places)?),
-            sensor_coords: Rows::of_f64(dim, &places),
+        Ok(Sample::of(
+            Rows::of_f64(dim, &places),
+            Rows::of(1, input.at(&places)?),
             query_coords,
-            targets: Rows::of(1, targets),
-        })
+            Rows::of(1, targets),
+        ))
     }
 }

@@ -21,6 +21,9 @@ pub struct Channel {
     /// Ends of the domain along a coordinate, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
+    /// Of a column beside the coordinates: known at a place, but no direction to go in (elevation, land use).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub covariate: bool,
 }
 
 impl Channel {
@@ -29,6 +32,7 @@ impl Channel {
             name: name.into(),
             unit: String::new(),
             range: None,
+            covariate: false,
         }
     }
 
@@ -39,6 +43,125 @@ impl Channel {
             unit => format!("{} [{unit}]", self.name),
         }
     }
+}
+
+/// The coordinates among what is known of places; covariates come behind them.
+pub(crate) fn coordinates(channels: &[Channel]) -> &[Channel] {
+    let count = channels.iter().take_while(|c| !c.covariate).count();
+    &channels[..count]
+}
+
+/// What the sensors of a group are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Readings of a function.
+    #[default]
+    Field,
+    /// Sources with strengths, or samples of a density: a measure, where sums mean something and fits do not.
+    Points,
+    /// Parameters of the sample, which stand nowhere.
+    Scalars,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Field => "field",
+            Kind::Points => "points",
+            Kind::Scalars => "scalars",
+        }
+    }
+}
+
+/// A group of sensors that read the same columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    pub name: String,
+    pub kind: Kind,
+    /// Coordinates, then covariates; none of scalars.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coords: Vec<Channel>,
+    /// None of points that are samples of a density.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<Channel>,
+    /// Whether readings may be missing in a column.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gaps: bool,
+}
+
+impl Group {
+    /// The name of the only group of sensors where nobody gave it another.
+    pub const USUAL: &'static str = "sensor";
+
+    /// Sensors that read a function.
+    pub fn field(name: impl Into<String>, coords: Vec<Channel>, values: Vec<Channel>) -> Self {
+        Self {
+            name: name.into(),
+            kind: Kind::Field,
+            coords,
+            values,
+            gaps: false,
+        }
+    }
+
+    /// What coordinates and values are called in files and errors.
+    pub fn part_names(&self) -> [String; 2] {
+        ["coords", "values"].map(|part| format!("{}_{part}", self.name))
+    }
+
+    /// The coordinates, without covariates.
+    pub fn coordinates(&self) -> &[Channel] {
+        coordinates(&self.coords)
+    }
+
+    /// Whether a dataset with this group alone needs no list of groups.
+    fn is_usual(&self) -> bool {
+        self.name == Self::USUAL && self.kind == Kind::Field
+    }
+
+    fn fault(&self) -> Option<String> {
+        let name = &self.name;
+        let word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let taken = ["query", "sample", "targets"].contains(&name.as_str());
+        if name.is_empty() || name.len() > 64 || !name.chars().all(word) || taken {
+            return Some(format!(
+                "has a group {name:?}; a group's name is a word of letters, digits, _ and -, up to 64 bytes, and none of query, sample and targets"
+            ));
+        }
+        let located = self.kind != Kind::Scalars;
+        let [coords, values] = self.part_names();
+        if located && self.coordinates().is_empty() {
+            return Some(format!("describes no channel of {coords}"));
+        }
+        if !located && !self.coords.is_empty() {
+            return Some(format!("gives the scalars {name} places"));
+        }
+        if self.kind != Kind::Points && self.values.is_empty() {
+            return Some(format!("describes no channel of {values}"));
+        }
+        behind_a_covariate(&self.coords).map(|c| {
+            format!("has the coordinate {c} of {name} behind a covariate; covariates come last")
+        })
+    }
+}
+
+/// A coordinate that stands behind a covariate.
+fn behind_a_covariate(channels: &[Channel]) -> Option<&str> {
+    let behind = &channels[coordinates(channels).len()..];
+    let coordinate = behind.iter().find(|c| !c.covariate)?;
+    Some(&coordinate.name)
+}
+
+/// A matrix of a sample: what it is called, and its columns.
+pub struct Part<'a> {
+    pub name: String,
+    pub channels: &'a [Channel],
+    /// Whether numbers may be missing in it.
+    pub gaps: bool,
+    /// Whether its columns say where something is.
+    pub places: bool,
 }
 
 /// The box of some coordinates.
@@ -55,48 +178,110 @@ pub(crate) fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
 
 /// Description of a dataset, stored as JSON under the key `vidon` of its Parquet file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct Meta {
     pub format: u32,
     /// The problem, or the name the user gave.
     pub name: String,
-    pub sensor_coords: Vec<Channel>,
-    pub sensor_values: Vec<Channel>,
+    /// The groups of sensors, in the order in which samples have them.
+    pub groups: Vec<Group>,
+    /// Coordinates, then covariates.
     pub query_coords: Vec<Channel>,
     pub targets: Vec<Channel>,
+    /// Whether targets may be missing in a column.
+    pub target_gaps: bool,
     /// Where all samples are asked on one grid: its axes. The file then has no column `query_coords`; the
     /// queries are the product of the axes, last axis fastest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_grid: Option<Vec<Vec<f64>>>,
     /// Whether the samples have names (a column `sample`).
-    #[serde(default)]
     pub named_samples: bool,
     /// Where the data comes from; free, for people and programs.
-    #[serde(default)]
     pub provenance: serde_json::Value,
 }
 
-/// Widths of the four parts of a sample: d, d_v, d_y, d_u.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dims {
-    pub sensor_coords: usize,
-    pub sensor_values: usize,
-    pub query_coords: usize,
-    pub targets: usize,
+/// The description as it is written: one group of sensors by its parts, several as a list.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u32,
+    name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sensor_coords: Vec<Channel>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sensor_values: Vec<Channel>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sensor_gaps: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<Group>,
+    query_coords: Vec<Channel>,
+    targets: Vec<Channel>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    target_gaps: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    query_grid: Option<Vec<Vec<f64>>>,
+    #[serde(default)]
+    named_samples: bool,
+    #[serde(default)]
+    provenance: serde_json::Value,
 }
 
-impl From<&Meta> for Dims {
-    fn from(meta: &Meta) -> Self {
-        let [sensor_coords, sensor_values, query_coords, targets] = meta.widths();
+impl From<Meta> for Stored {
+    fn from(meta: Meta) -> Self {
+        let mut groups = meta.groups;
+        let usual = match &groups[..] {
+            [only] if only.is_usual() => groups.pop(),
+            _ => None,
+        };
+        let (sensor_coords, sensor_values, sensor_gaps) =
+            usual.map_or_else(Default::default, |g| (g.coords, g.values, g.gaps));
         Self {
+            format: meta.format,
+            name: meta.name,
             sensor_coords,
             sensor_values,
-            query_coords,
-            targets,
+            sensor_gaps,
+            groups,
+            query_coords: meta.query_coords,
+            targets: meta.targets,
+            target_gaps: meta.target_gaps,
+            query_grid: meta.query_grid,
+            named_samples: meta.named_samples,
+            provenance: meta.provenance,
         }
     }
 }
 
+impl TryFrom<Stored> for Meta {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> std::result::Result<Self, String> {
+        let mut groups = stored.groups;
+        let parts = [&stored.sensor_coords, &stored.sensor_values];
+        let usual = parts.iter().any(|part| !part.is_empty());
+        if usual && !groups.is_empty() {
+            return Err("sensor_coords and sensor_values stand beside a list of groups".into());
+        }
+        if groups.is_empty() {
+            groups.push(Group {
+                gaps: stored.sensor_gaps,
+                ..Group::field(Group::USUAL, stored.sensor_coords, stored.sensor_values)
+            });
+        }
+        Ok(Self {
+            format: stored.format,
+            name: stored.name,
+            groups,
+            query_coords: stored.query_coords,
+            targets: stored.targets,
+            target_gaps: stored.target_gaps,
+            query_grid: stored.query_grid,
+            named_samples: stored.named_samples,
+            provenance: stored.provenance,
+        })
+    }
+}
+
 impl Meta {
+    /// With one group of sensors that read a function.
     pub fn new(
         name: &str,
         sensor_coords: Vec<Channel>,
@@ -104,43 +289,83 @@ impl Meta {
         query_coords: Vec<Channel>,
         targets: Vec<Channel>,
     ) -> Self {
+        let usual = Group::field(Group::USUAL, sensor_coords, sensor_values);
+        Self::of_groups(name, vec![usual], query_coords, targets)
+    }
+
+    pub fn of_groups(
+        name: &str,
+        groups: Vec<Group>,
+        query_coords: Vec<Channel>,
+        targets: Vec<Channel>,
+    ) -> Self {
         Self {
             format: FORMAT,
             name: name.to_string(),
-            sensor_coords,
-            sensor_values,
+            groups,
             query_coords,
             targets,
+            target_gaps: false,
             query_grid: None,
             named_samples: false,
             provenance: serde_json::Value::Null,
         }
     }
 
-    /// The channels of the four parts of a sample.
-    pub fn channels(&self) -> [&[Channel]; 4] {
-        [
-            &self.sensor_coords,
-            &self.sensor_values,
-            &self.query_coords,
-            &self.targets,
-        ]
+    /// The matrices of a sample that have columns, in order.
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        let mut add = |name: String, channels, gaps, places| {
+            parts.push(Part {
+                name,
+                channels,
+                gaps,
+                places,
+            });
+        };
+        for group in &self.groups {
+            let [coords, values] = group.part_names();
+            if !group.coords.is_empty() {
+                add(coords, &group.coords[..], false, true);
+            }
+            if !group.values.is_empty() {
+                add(values, &group.values, group.gaps, false);
+            }
+        }
+        add("query_coords".into(), &self.query_coords, false, true);
+        add("targets".into(), &self.targets, self.target_gaps, false);
+        parts
     }
 
-    /// d, d_v, d_y and d_u.
-    pub fn widths(&self) -> [usize; 4] {
-        self.channels().map(<[Channel]>::len)
+    /// The coordinates that sensors have: those of the first group that stands anywhere.
+    pub(crate) fn space(&self) -> &[Channel] {
+        let mut groups = self.groups.iter().map(Group::coordinates);
+        groups.find(|c| !c.is_empty()).unwrap_or_default()
     }
 
     /// An error that names `both`, if `other` has other coordinates, values or targets.
     pub fn check_same_channels(&self, other: &Meta, both: [&str; 2]) -> Result<()> {
+        let list = |channels: &[Channel]| {
+            let names: Vec<&str> = channels.iter().map(|c| c.name.as_str()).collect();
+            names.join(", ")
+        };
         let names = |meta: &Meta| {
-            let parts = meta.channels().map(|channels| {
-                let names: Vec<&str> = channels.iter().map(|c| c.name.as_str()).collect();
-                names.join(", ")
-            });
-            let [coords, values, queries, targets] = parts;
-            format!("sensors at ({coords}) reading ({values}), targets ({targets}) at ({queries})")
+            let group = |g: &Group| {
+                let (coords, values) = (list(&g.coords), list(&g.values));
+                let what = match g.kind {
+                    Kind::Field if g.name == Group::USUAL => "sensors".to_string(),
+                    Kind::Field => format!("sensors {}", g.name),
+                    kind => format!("{} {}", kind.name(), g.name),
+                };
+                match g.kind {
+                    Kind::Field => format!("{what} at ({coords}) reading ({values})"),
+                    Kind::Points => format!("{what} at ({coords}) of ({values})"),
+                    Kind::Scalars => format!("{what} ({values})"),
+                }
+            };
+            let groups: Vec<String> = meta.groups.iter().map(group).collect();
+            let (queries, targets) = (list(&meta.query_coords), list(&meta.targets));
+            format!("{}, targets ({targets}) at ({queries})", groups.join(", "))
         };
         let (mine, theirs) = (names(self), names(other));
         match mine == theirs {
@@ -155,6 +380,13 @@ impl Meta {
     /// The points of a grid with so many per axis over the box of the queries, ends included, last axis fastest.
     pub fn query_points(&self, grid: &[usize]) -> Result<Rows> {
         let axes = &self.query_coords;
+        if let Some(covariate) = axes.iter().find(|c| c.covariate) {
+            let what = format!(
+                "the network was trained with {} at its queries, which a grid does not know; give a table of places",
+                covariate.name
+            );
+            return Err(Error::setting("grid", what));
+        }
         if grid.len() != axes.len() || grid.iter().any(|n| *n < 2) {
             let names: Vec<&str> = axes.iter().map(|c| c.name.as_str()).collect();
             let what = format!(
@@ -182,10 +414,26 @@ impl Meta {
                 self.format
             ));
         }
-        for (part, channels) in super::Sample::PARTS.iter().zip(self.channels()) {
-            if channels.is_empty() {
-                return Some(format!("describes no channel of {part}"));
-            }
+        if self.groups.is_empty() {
+            return Some("describes no group of sensors".into());
+        }
+        if let Some(fault) = self.groups.iter().find_map(Group::fault) {
+            return Some(fault);
+        }
+        let names: Vec<&str> = self.groups.iter().map(|g| &g.name[..]).collect();
+        if let Some(i) = (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
+            return Some(format!("has two groups {}", names[i]));
+        }
+        if coordinates(&self.query_coords).is_empty() {
+            return Some("describes no channel of query_coords".into());
+        }
+        if self.targets.is_empty() {
+            return Some("describes no channel of targets".into());
+        }
+        if let Some(name) = behind_a_covariate(&self.query_coords) {
+            return Some(format!(
+                "has the coordinate {name} of the queries behind a covariate; covariates come last"
+            ));
         }
         if let Some(axes) = &self.query_grid {
             let points = axes

@@ -1,8 +1,8 @@
 //! Samples and what is done with them: scaling, files, import.
 //!
-//! A sample is a set of sensors (places and values) and the answers (targets) at some queries. Numbers of
-//! sensors and queries are free and differ from sample to sample; so are the four widths
-//! d (sensor coordinates), d_v (sensor values), d_y (query coordinates) and d_u (targets).
+//! A sample has one or several groups of sensors (places and values) and the answers (targets) at some queries.
+//! Numbers of sensors and queries are free and differ from sample to sample. A number that is missing is NaN in
+//! memory and null in a file, where the description allows it.
 
 mod dataset;
 mod generate;
@@ -10,19 +10,19 @@ mod guard;
 mod import;
 mod meta;
 mod numbers;
-mod sample;
+pub(crate) mod sample;
 pub(crate) mod scaling;
 mod source;
 mod summary;
 
 #[cfg(test)]
 pub(crate) use dataset::{DatasetReader, DatasetWriter};
-pub use import::{ArrayNames, Columns, Details, Imported, Missing};
-pub(crate) use meta::Dims;
-pub(crate) use meta::domain_of;
-pub use meta::{Channel, Meta};
-pub(crate) use sample::Sensors;
-pub use sample::{Rows, Sample};
-pub(crate) use scaling::{ScaledSample, Scaling};
+pub use import::{
+    ArrayNames, Columns, Details, GroupArrays, GroupColumns, Imported, Missing, NamedArray,
+};
+pub use meta::{Channel, Group, Kind, Meta};
+pub(crate) use meta::{coordinates, domain_of};
+pub use sample::{Rows, Sample, Sensors};
+pub(crate) use scaling::{ScaledSample, Scaling, scale_covariates};
 pub use source::{Dataset, ProblemSource, SampleSource};
 pub use summary::Summary;

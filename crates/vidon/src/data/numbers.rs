@@ -7,28 +7,15 @@ use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 use parquet::arrow::ArrowWriter;
 
 use crate::data::import::table::read_table;
-use crate::data::sample::Rows;
+use crate::data::meta::{Channel, Group, Kind};
+use crate::data::sample::{Rows, Sensors};
 use crate::error::{Error, Result};
 use crate::files::{AtomicFile, ending, write_file};
 
 impl Rows {
-    /// The named columns of a CSV or Parquet table, group by group.
-    pub fn read<const N: usize>(path: &Path, groups: &[Vec<String>; N]) -> Result<[Rows; N]> {
-        let names: Vec<&str> = groups.iter().flatten().map(String::as_str).collect();
-        let table = read_table(path, None, &names)?;
-        for (name, column) in names.iter().zip(&table.numbers) {
-            if let Some(i) = column.iter().position(|v| !v.is_finite()) {
-                let error = Error::data(path, "is missing");
-                return Err(error.at(table.place(i)).in_column(name));
-            }
-        }
-        let mut first = 0;
-        Ok(groups.each_ref().map(|group| {
-            let columns = &table.numbers[first..first + group.len()];
-            first += group.len();
-            let row = |i: usize| columns.iter().map(move |c| c[i] as f32);
-            Rows::of(group.len(), (0..table.len()).flat_map(row).collect())
-        }))
+    /// The named columns of a CSV or Parquet table.
+    pub fn read(path: &Path, names: &[String]) -> Result<Rows> {
+        Ok(read_parts(path, [(names, false), (&[], false)])?[0].clone())
     }
 
     /// Writes values with their places as `.csv` or `.parquet` (one column each, `names` in order, those of
@@ -51,6 +38,50 @@ impl Rows {
     pub fn check_name(path: &Path) -> Result<()> {
         ending(path, "values", &ENDINGS).map(|_| ())
     }
+}
+
+impl Sensors {
+    /// A group of sensors from a CSV or Parquet table with columns for its coordinates and values. Scalars
+    /// stand in one line.
+    pub fn read(path: &Path, group: &Group) -> Result<Sensors> {
+        let names = |channels: &[Channel]| Vec::from_iter(channels.iter().map(|c| c.name.clone()));
+        let (places, readings) = (names(&group.coords), names(&group.values));
+        let [coords, values] = read_parts(path, [(&places, false), (&readings, group.gaps)])?;
+        if group.kind == Kind::Scalars && values.len() != 1 {
+            let lines = values.len();
+            let what = format!(
+                "has {lines} lines; the parameters {} of a sample stand in one",
+                group.name
+            );
+            return Err(Error::data(path, what));
+        }
+        Ok(Sensors { coords, values })
+    }
+}
+
+/// Columns of a table, in two parts, each with whether its numbers may be missing.
+fn read_parts(path: &Path, parts: [(&[String], bool); 2]) -> Result<[Rows; 2]> {
+    let all = parts.iter().flat_map(|(names, _)| names.iter());
+    let names: Vec<&str> = all.map(String::as_str).collect();
+    let table = read_table(path, None, &names)?;
+    let mut columns = table.numbers.iter().zip(&names);
+    let mut read = |(names, gaps): (&[String], bool)| -> Result<Rows> {
+        let own: Vec<(&Vec<f64>, &&str)> = columns.by_ref().take(names.len()).collect();
+        for (column, name) in own.iter().filter(|_| !gaps) {
+            if let Some(i) = column.iter().position(|v| !v.is_finite()) {
+                let error = Error::data(path, "is missing");
+                return Err(error.at(table.place(i)).in_column(name));
+            }
+        }
+        if own.is_empty() {
+            return Ok(Rows::without_columns(table.len()));
+        }
+        let row = |i: usize| own.iter().map(move |(c, _)| c[i] as f32);
+        let rows = (0..table.len()).flat_map(row);
+        Ok(Rows::of(own.len(), rows.collect()))
+    };
+    let [first, second] = parts;
+    Ok([read(first)?, read(second)?])
 }
 
 const ENDINGS: [&str; 3] = ["csv", "npy", "parquet"];
@@ -123,16 +154,25 @@ mod tests {
         for ending in ["csv", "parquet"] {
             let path = folder.path().join(format!("t.{ending}"));
             values.write(&path, &names, &places, None).unwrap();
-            let groups = [vec!["u".to_string()], vec!["x".into(), "y".into()]];
-            let [u, xy] = Rows::read(&path, &groups).unwrap();
-            assert_eq!((xy, u), (places.clone(), values.clone()));
+            let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
+            let group = Group::field("sensor", channels(&["x", "y"]), channels(&["u"]));
+            let read = Sensors::read(&path, &group).unwrap();
+            assert_eq!((&read.coords, &read.values), (&places, &values));
+            let u = Rows::read(&path, &["u".to_string()]).unwrap();
+            assert_eq!(u, values);
         }
         let gap = folder.path().join("gap.csv");
         std::fs::write(&gap, "x,u\n1,2\n,3\n").unwrap();
-        let error = Rows::read(&gap, &[vec!["x".to_string()]])
-            .unwrap_err()
-            .to_string();
+        let error = Rows::read(&gap, &["x".to_string()]).unwrap_err();
+        let error = error.to_string();
         assert!(error.contains("line 3, column x: is missing"), "{error}");
+        let mut group = Group::field("air", vec![Channel::named("u")], vec![Channel::named("x")]);
+        let refused = |group: &Group| Sensors::read(&gap, group).unwrap_err().to_string();
+        assert!(refused(&group).contains("line 3, column x: is missing"));
+        group.gaps = true;
+        assert!(Sensors::read(&gap, &group).unwrap().values.row(1)[0].is_nan());
+        (group.kind, group.coords) = (Kind::Scalars, vec![]);
+        assert!(refused(&group).contains("has 2 lines; the parameters air"));
         let error = values.write(&folder.path().join("t.txt"), &names, &places, None);
         assert!(
             error

@@ -1,10 +1,11 @@
-//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero, lo = 0 and
-//! hi is the largest magnitude: to [-1, 1].
+//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero (of strengths
+//! always), lo = 0 and hi is the largest magnitude: to [-1, 1]. What is missing stays missing.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::meta::{Channel, Kind, Meta};
 use crate::data::sample::{Rows, Sample, Sensors};
 use crate::error::{Error, Result};
 
@@ -40,6 +41,7 @@ impl MinMax {
     /// How many rows have a number that is further outside of the extremes than half of what lies between
     /// them. `odd`: the extremes are [centred](Self::centre).
     pub(crate) fn far(&self, rows: &Rows, odd: bool) -> usize {
+        // A number that is missing is not far.
         let far = |row: &&[f32]| {
             let ends = self.lo.iter().zip(&self.hi);
             ends.zip(*row).any(|((&lo, &hi), &v)| {
@@ -71,7 +73,7 @@ impl MinMax {
 
     /// Whether it can scale such numbers: a logarithm needs positive ones.
     fn takes(&self, rows: &Rows) -> bool {
-        !self.log || rows.data().iter().all(|v| *v > 0.0)
+        !self.log || rows.data().iter().all(|v| *v > 0.0 || v.is_nan())
     }
 
     /// Number of components; none if its two ends disagree.
@@ -109,6 +111,9 @@ impl MinMax {
 
     /// Whether zero stays (nearly) zero.
     pub(crate) fn keeps_zero(&self) -> bool {
+        if self.lo.is_empty() {
+            return true;
+        }
         let mut zero = Rows::of(self.lo.len(), vec![0.0; self.lo.len()]);
         self.apply(&mut zero);
         zero.data().iter().all(|z| z.abs() <= 1e-3)
@@ -121,7 +126,7 @@ impl MinMax {
             self.lo.len(),
             "rows of another width than the extremes"
         );
-        for row in rows.data_mut().chunks_exact_mut(width) {
+        for row in rows.data_mut().chunks_exact_mut(width.max(1)) {
             for (i, v) in row.iter_mut().enumerate() {
                 *v = map(*v, self.lo[i], self.span(i));
             }
@@ -131,20 +136,24 @@ impl MinMax {
 
 /// Of what is not positive, that of the smallest float.
 fn logarithm(v: f32) -> f32 {
-    v.max(f32::MIN_POSITIVE).ln()
+    match v.is_nan() {
+        true => v,
+        false => v.max(f32::MIN_POSITIVE).ln(),
+    }
 }
 
 /// The scaling of an operator's inputs and outputs, fitted on training data and kept with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    pub sensor_values: MinMax,
+    /// Of the values of every group.
+    pub groups: Vec<MinMax>,
     pub targets: MinMax,
 }
 
 /// A sample as a network sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ScaledSample {
-    pub sensors: Sensors,
+    pub groups: Vec<Sensors>,
     pub queries: Arc<Rows>,
     pub targets: Rows,
 }
@@ -153,10 +162,7 @@ impl From<Sample> for ScaledSample {
     /// Of a network that sees physical units.
     fn from(sample: Sample) -> Self {
         Self {
-            sensors: Sensors {
-                coords: sample.sensor_coords,
-                values: sample.sensor_values,
-            },
+            groups: sample.groups,
             queries: sample.query_coords,
             targets: sample.targets,
         }
@@ -164,36 +170,67 @@ impl From<Sample> for ScaledSample {
 }
 
 impl Scaling {
-    /// Extremes over training samples, in one pass; of the logarithm of the values where `log_values`. With
-    /// `centred`, zero stays zero.
+    /// Extremes over training samples, in one pass; of the logarithm of the readings of fields where
+    /// `log_values`. With `centred`, zero stays zero.
     pub fn fit<'a>(
+        meta: &Meta,
         training: impl IntoIterator<Item = &'a Sample>,
         log_values: bool,
         centred: bool,
     ) -> Result<Self> {
-        let mut fitted: Option<Self> = None;
+        let nothing = |width: usize, log: bool| MinMax::nothing(width, log);
+        let groups = meta.groups.iter();
+        let mut fitted = Self {
+            groups: groups
+                .map(|g| nothing(g.values.len(), log_values && g.kind == Kind::Field))
+                .collect(),
+            targets: nothing(meta.targets.len(), false),
+        };
+        let mut samples = 0;
         for (i, sample) in training.into_iter().enumerate() {
-            let scaling = fitted.get_or_insert_with(|| Self {
-                sensor_values: MinMax::nothing(sample.sensor_values.width(), log_values),
-                targets: MinMax::nothing(sample.targets.width(), false),
-            });
-            scaling.check(i, &sample.sensor_values)?;
-            scaling.sensor_values.include(&sample.sensor_values);
-            scaling.targets.include(&sample.targets);
+            fitted.check(i, &sample.groups)?;
+            let pairs = fitted.groups.iter_mut().zip(&sample.groups);
+            pairs.for_each(|(own, sensors)| own.include(&sensors.values));
+            fitted.targets.include(&sample.targets);
+            samples += 1;
         }
-        let mut fitted = fitted.ok_or_else(|| {
-            Error::Unsuitable("scaling needs at least one training sample".into())
-        })?;
+        if samples == 0 {
+            let what = "scaling needs at least one training sample";
+            return Err(Error::Unsuitable(what.into()));
+        }
+        for (own, group) in fitted.groups.iter_mut().zip(&meta.groups) {
+            if group.kind == Kind::Points || centred && group.kind == Kind::Field {
+                own.centre();
+            }
+        }
         if centred {
-            fitted.sensor_values.centre();
             fitted.targets.centre();
         }
+        fitted.check_known(meta)?;
         Ok(fitted)
     }
 
+    /// A column of which no number is known has no size.
+    fn check_known(&self, meta: &Meta) -> Result<()> {
+        let groups = self.groups.iter().zip(&meta.groups);
+        let groups = groups.map(|(own, g)| (own, &g.values, format!("values of {}", g.name)));
+        let all = groups.chain([(&self.targets, &meta.targets, "targets".to_string())]);
+        for (own, channels, part) in all {
+            let unknown = (0..channels.len()).find(|&c| !own.hi[c].is_finite());
+            if let Some(c) = unknown {
+                return Err(Error::Unsuitable(format!(
+                    "no training sample has a number in the column {} of the {part}",
+                    channels[c].name
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses readings of a sample that it cannot scale.
-    pub(crate) fn check(&self, index: usize, readings: &Rows) -> Result<()> {
-        if self.sensor_values.takes(readings) {
+    pub(crate) fn check(&self, index: usize, groups: &[Sensors]) -> Result<()> {
+        let mut pairs = self.groups.iter().zip(groups);
+        if pairs.all(|(own, sensors)| own.takes(&sensors.values)) {
             return Ok(());
         }
         Err(Error::sample(
@@ -203,17 +240,34 @@ impl Scaling {
     }
 }
 
+/// Takes covariates to [0, 1] over their ranges; coordinates stay what they are.
+pub(crate) fn scale_covariates(places: &mut Rows, channels: &[Channel]) {
+    let ends = |c: &Channel| c.range.filter(|_| c.covariate);
+    let ends: Vec<Option<[f64; 2]>> = channels.iter().map(ends).collect();
+    if ends.iter().all(Option::is_none) {
+        return;
+    }
+    let width = places.width();
+    for row in places.data_mut().chunks_exact_mut(width.max(1)) {
+        for (v, ends) in row.iter_mut().zip(&ends) {
+            if let Some([lo, hi]) = ends {
+                *v = ((*v as f64 - lo) / (hi - lo)) as f32;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::sample::tests::small;
+    use crate::data::sample::tests::{small, small_meta};
 
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Scaling::fit(&samples, false, false).unwrap();
+        let scaling = Scaling::fit(&small_meta(), &samples, false, false).unwrap();
         assert_eq!(
-            (&scaling.sensor_values.lo[..], &scaling.sensor_values.hi[..]),
+            (&scaling.groups[0].lo[..], &scaling.groups[0].hi[..]),
             (&[-5.0][..], &[0.0][..])
         );
         let mut targets = samples[0].targets.clone();
@@ -230,7 +284,7 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::of(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Scaling::fit([&sample], false, false).unwrap();
+        let scaling = Scaling::fit(&small_meta(), [&sample], false, false).unwrap();
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }
@@ -238,37 +292,33 @@ mod tests {
     #[test]
     fn centred_scaling_keeps_zero_and_signs() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Scaling::fit(&samples, false, true).unwrap();
-        assert!(scaling.sensor_values.keeps_zero() && scaling.targets.keeps_zero());
-        let mut values = samples[1].sensor_values.clone();
-        scaling.sensor_values.apply(&mut values);
-        let pairs = values.data().iter().zip(samples[1].sensor_values.data());
+        let scaling = Scaling::fit(&small_meta(), &samples, false, true).unwrap();
+        assert!(scaling.groups[0].keeps_zero() && scaling.targets.keeps_zero());
+        let mut values = samples[1].groups[0].values.clone();
+        scaling.groups[0].apply(&mut values);
+        let pairs = values.data().iter().zip(samples[1].groups[0].values.data());
         for (scaled, value) in pairs {
             assert_eq!(*scaled, value / 5.0);
         }
         // As far below zero as above it is as near.
         let readings = Rows::of(1, vec![-11.0, -9.0, 9.0, 11.0]);
-        assert_eq!(scaling.sensor_values.far(&readings, true), 2);
+        assert_eq!(scaling.groups[0].far(&readings, true), 2);
     }
 
     #[test]
     fn logarithms_refuse_what_is_not_positive() {
         let mut sample = small(2, 2);
-        sample.sensor_values = Rows::of(1, vec![1.0, 3.0]);
-        let scaling = Scaling::fit([&sample], true, false).unwrap();
-        scaling.check(0, &sample.sensor_values).unwrap();
-        sample.sensor_values = Rows::of(1, vec![1.0, 0.0]);
-        let words = scaling
-            .check(0, &sample.sensor_values)
-            .err()
-            .unwrap()
-            .to_string();
+        sample.groups[0].values = Rows::of(1, vec![1.0, 3.0]);
+        let scaling = Scaling::fit(&small_meta(), [&sample], true, false).unwrap();
+        scaling.check(0, &sample.groups).unwrap();
+        sample.groups[0].values = Rows::of(1, vec![1.0, 0.0]);
+        let words = scaling.check(0, &sample.groups).err().unwrap().to_string();
         assert!(words.contains("not positive"), "{words}");
-        assert!(Scaling::fit([&sample], true, false).is_err());
+        assert!(Scaling::fit(&small_meta(), [&sample], true, false).is_err());
     }
 
     #[test]
     fn no_training_data_is_an_error() {
-        assert!(Scaling::fit([], false, false).is_err());
+        assert!(Scaling::fit(&small_meta(), [], false, false).is_err());
     }
 }

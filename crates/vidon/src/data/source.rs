@@ -201,7 +201,7 @@ impl Dataset {
             )));
         }
         for (index, sample) in samples.iter().enumerate() {
-            if let Some((part, what)) = sample.fault(meta.widths()) {
+            if let Some((part, what)) = sample.fault(&meta) {
                 let what = format!("{part} {what}");
                 return Err(Error::sample(index, what));
             }
@@ -306,8 +306,7 @@ impl Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Channel;
-    use crate::data::sample::tests::small;
+    use crate::data::sample::tests::{small, small_meta};
 
     #[test]
     fn a_file_knows_the_problem_it_was_made_from() {
@@ -341,8 +340,7 @@ mod tests {
     #[test]
     fn memory_is_checked_and_handed_on() {
         let samples: Vec<Sample> = (1..40).map(|m| small(m, 3)).collect();
-        let channels = |n: usize| (0..n).map(|i| Channel::named(format!("c{i}"))).collect();
-        let meta = Meta::new("memory", channels(2), channels(1), channels(3), channels(2));
+        let meta = small_meta();
         let data = Dataset::from_samples(meta.clone(), samples.clone()).unwrap();
         assert_eq!((data.available(), data.usual()), (Some(39), 39));
         assert_eq!(data.collect(20, &()).unwrap(), samples[..20]);
@@ -369,8 +367,8 @@ mod tests {
         };
         let sample = |s: ProblemSource| Dataset::from_source(s).collect(1, &()).unwrap().remove(0);
         let sample = sample(source);
-        assert_eq!(sample.sensor_coords.len(), 65 * 65);
-        assert_eq!(sample.sensor_coords, *sample.query_coords);
+        assert_eq!(sample.groups[0].len(), 65 * 65);
+        assert_eq!(sample.groups[0].coords, *sample.query_coords);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::data::meta::Meta;
+use crate::data::meta::{Group, Kind, Meta};
 use crate::data::sample::{Rows, Sample};
 
 /// Smallest, middle and largest of some counts.
@@ -53,11 +53,50 @@ struct Range {
     max: f64,
     sum: f64,
     count: usize,
+    missing: usize,
 }
 
 impl Range {
+    fn add(&mut self, v: f32) {
+        if v.is_nan() {
+            self.missing += 1;
+            return;
+        }
+        let v = v as f64;
+        self.min = self.min.min(v);
+        self.max = self.max.max(v);
+        self.sum += v;
+        self.count += 1;
+    }
+
     fn mean(&self) -> f64 {
         self.sum / self.count.max(1) as f64
+    }
+}
+
+/// What is known of a group of sensors that stand somewhere.
+#[derive(Clone, Debug, PartialEq)]
+struct Places {
+    /// Of the group, in a list of all.
+    group: usize,
+    name: String,
+    counts: Counts,
+    /// Sensors that stand where another sensor of their sample stands.
+    duplicates: usize,
+    /// Whether every sample has the same places, in the same order.
+    fixed: bool,
+    first: Option<Rows>,
+}
+
+impl Places {
+    fn add(&mut self, places: &Rows) {
+        self.counts.counts.push(places.len());
+        let distinct: HashSet<Vec<u32>> = places
+            .iter()
+            .map(|p| p.iter().map(|x| (x + 0.0).to_bits()).collect())
+            .collect();
+        self.duplicates += places.len() - distinct.len();
+        self.fixed &= self.first.get_or_insert_with(|| places.clone()) == places;
     }
 }
 
@@ -65,67 +104,84 @@ impl Range {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub samples: usize,
-    sensors: Counts,
+    /// Groups of sensors that stand somewhere.
+    places: Vec<Places>,
     queries: Counts,
-    /// Of the components of the four parts.
-    ranges: [Vec<Range>; 4],
-    /// Sensors that stand where another sensor of their sample stands.
-    pub duplicate_sensors: usize,
-    /// Whether every sample has the same sensor places, in the same order.
-    pub fixed_sensors: bool,
-    first_places: Option<Rows>,
+    /// What every part is called, and what its columns hold.
+    parts: Vec<(String, Vec<Range>)>,
 }
 
 impl Summary {
     pub fn new(meta: &Meta) -> Self {
-        let ranges = meta.channels().map(|channels| {
-            let empty = |name: String| Range {
-                name,
-                min: f64::INFINITY,
-                max: f64::NEG_INFINITY,
-                sum: 0.0,
-                count: 0,
-            };
-            channels.iter().map(|c| empty(c.label())).collect()
+        let empty = |name: String| Range {
+            name,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            sum: 0.0,
+            count: 0,
+            missing: 0,
+        };
+        let parts = meta.parts().into_iter().map(|part| {
+            let ranges = part.channels.iter().map(|c| empty(c.label()));
+            (part.name, ranges.collect())
+        });
+        let located = meta.groups.iter().enumerate();
+        let located = located.filter(|(_, g)| g.kind != Kind::Scalars);
+        let places = located.map(|(group, g)| Places {
+            group,
+            name: match &g.name[..] {
+                Group::USUAL => "sensors".into(),
+                name => name.into(),
+            },
+            counts: Counts::default(),
+            duplicates: 0,
+            fixed: true,
+            first: None,
         });
         Self {
             samples: 0,
-            sensors: Counts::default(),
+            places: places.collect(),
             queries: Counts::default(),
-            ranges,
-            duplicate_sensors: 0,
-            fixed_sensors: true,
-            first_places: None,
+            parts: parts.collect(),
         }
     }
 
     pub fn add(&mut self, sample: &Sample) {
         self.samples += 1;
-        self.sensors.counts.push(sample.sensor_coords.len());
         self.queries.counts.push(sample.query_coords.len());
-        for (ranges, rows) in self.ranges.iter_mut().zip(sample.parts()) {
+        for ((_, ranges), rows) in self.parts.iter_mut().zip(sample.parts()) {
             for row in rows.iter() {
-                for (range, &v) in ranges.iter_mut().zip(row) {
-                    let v = v as f64;
-                    range.min = range.min.min(v);
-                    range.max = range.max.max(v);
-                    range.sum += v;
-                    range.count += 1;
-                }
+                let pairs = ranges.iter_mut().zip(row);
+                pairs.for_each(|(range, v)| range.add(*v));
             }
         }
-        let places = &sample.sensor_coords;
-        let distinct: HashSet<Vec<u32>> = places
-            .iter()
-            .map(|p| p.iter().map(|x| (x + 0.0).to_bits()).collect())
-            .collect();
-        self.duplicate_sensors += places.len() - distinct.len();
-        self.fixed_sensors &= self.first_places.get_or_insert_with(|| places.clone()) == places;
+        for places in &mut self.places {
+            places.add(&sample.groups[places.group].coords);
+        }
     }
 
-    /// How many samples have how many sensors: up to `bins` bars as (first count, last count, samples).
-    pub fn sensor_histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
-        self.sensors.histogram(bins)
+    /// Whether every sample has the same sensors at the same places, in the same order.
+    pub fn fixed_sensors(&self) -> bool {
+        self.places.iter().all(|p| p.fixed)
+    }
+
+    /// Sensors that stand where another one of their sample and group stands.
+    pub fn duplicate_sensors(&self) -> usize {
+        self.places.iter().map(|p| p.duplicates).sum()
+    }
+
+    /// How many samples have how many sensors, group by group: up to `bins` bars as (first count, last count,
+    /// samples).
+    pub fn sensor_histograms(&self, bins: usize) -> Vec<(&str, Vec<(usize, usize, usize)>)> {
+        let all = self.places.iter();
+        all.map(|p| (&p.name[..], p.counts.histogram(bins)))
+            .collect()
+    }
+
+    /// Numbers of a column that are missing, over all columns.
+    pub fn missing(&self) -> usize {
+        let ranges = self.parts.iter().flat_map(|(_, ranges)| ranges);
+        ranges.map(|r| r.missing).sum()
     }
 
     pub fn to_json(&self) -> Value {
@@ -133,16 +189,20 @@ impl Summary {
             let [min, median, max] = c.min_median_max();
             json!({ "min": min, "median": median, "max": max })
         };
-        let range =
-            |r: &Range| json!({ "name": r.name, "min": r.min, "mean": r.mean(), "max": r.max });
-        let parts = Sample::PARTS.iter().zip(&self.ranges);
-        let ranges = parts.map(|(part, all)| (part.to_string(), all.iter().map(range).collect()));
+        let range = |r: &Range| json!({ "name": r.name, "min": r.min, "mean": r.mean(), "max": r.max, "missing": r.missing });
+        let ranges = self.parts.iter();
+        let ranges = ranges.map(|(part, all)| (part.clone(), all.iter().map(range).collect()));
+        let sensors = self.places.iter();
+        let sensors = sensors.map(|p| (p.name.clone(), counts(&p.counts)));
         json!({
             "samples": self.samples,
-            "sensors": counts(&self.sensors),
+            "sensors": match &self.places[..] {
+                [only] => counts(&only.counts),
+                _ => Value::Object(sensors.collect()),
+            },
             "queries": counts(&self.queries),
-            "fixed_sensors": self.fixed_sensors,
-            "duplicate_sensors": self.duplicate_sensors,
+            "fixed_sensors": self.fixed_sensors(),
+            "duplicate_sensors": self.duplicate_sensors(),
             "ranges": Value::Object(ranges.collect()),
         })
     }
@@ -152,7 +212,8 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         writeln!(f, "{:<10} {}", "samples", grouped(self.samples))?;
-        for (name, counts) in [("sensors", &self.sensors), ("queries", &self.queries)] {
+        let sensors = self.places.iter().map(|p| (&p.name[..], &p.counts));
+        for (name, counts) in sensors.chain([("queries", &self.queries)]) {
             let [min, median, max] = counts.min_median_max().map(grouped);
             match min == max {
                 true => writeln!(f, "{name:<10} {min} in every sample")?,
@@ -162,37 +223,44 @@ impl fmt::Display for Summary {
                 )?,
             }
         }
-        let places = match self.fixed_sensors {
-            true => "the same in every sample",
-            false => "change from sample to sample",
-        };
-        if self.samples > 1 {
-            writeln!(f, "{:<10} {places}", "places")?;
+        for own in self.places.iter().filter(|_| self.samples > 1) {
+            let places = match own.fixed {
+                true => "the same in every sample",
+                false => "change from sample to sample",
+            };
+            match self.places.len() {
+                1 => writeln!(f, "{:<10} {places}", "places")?,
+                _ => writeln!(f, "{:<10} of {} {places}", "places", own.name)?,
+            }
         }
-        if self.duplicate_sensors > 0 {
-            let (n, s) = (
-                grouped(self.duplicate_sensors),
-                if self.duplicate_sensors == 1 { "" } else { "s" },
-            );
+        let duplicates = self.duplicate_sensors();
+        if duplicates > 0 {
+            let s = if duplicates == 1 { "" } else { "s" };
             writeln!(
                 f,
-                "{:<10} {n} sensor{s} at a place that their sample has already",
-                "duplicates"
+                "{:<10} {} sensor{s} at a place that their sample has already",
+                "duplicates",
+                grouped(duplicates)
             )?;
         }
-        write!(
-            f,
-            "\n{:<16} {:<16} {:>12} {:>12} {:>12}",
-            "part", "component", "min", "mean", "max"
-        )?;
-        for (part, ranges) in Sample::PARTS.iter().zip(&self.ranges) {
+        let gaps = self.missing() > 0;
+        let head = |f: &mut fmt::Formatter, cells: [&str; 6]| {
+            let [part, component, min, mean, max, missing] = cells;
+            write!(
+                f,
+                "\n{part:<16} {component:<16} {min:>12} {mean:>12} {max:>12}"
+            )?;
+            match gaps {
+                true => write!(f, " {missing:>12}"),
+                false => Ok(()),
+            }
+        };
+        head(f, ["part", "component", "min", "mean", "max", "missing"])?;
+        for (part, ranges) in &self.parts {
             for range in ranges {
                 let [min, mean, max] = [range.min, range.mean(), range.max].map(short);
-                write!(
-                    f,
-                    "\n{part:<16} {:<16} {min:>12} {mean:>12} {max:>12}",
-                    range.name
-                )?;
+                let missing = grouped(range.missing);
+                head(f, [part, &range.name, &min, &mean, &max, &missing])?;
             }
         }
         Ok(())
@@ -222,36 +290,24 @@ fn grouped(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Channel;
-    use crate::data::sample::tests::small;
-
-    fn meta() -> Meta {
-        let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
-        Meta::new(
-            "t",
-            channels(&["x", "y"]),
-            channels(&["a"]),
-            channels(&["x", "y", "t"]),
-            channels(&["u", "v"]),
-        )
-    }
+    use crate::data::sample::tests::{small, small_meta};
 
     #[test]
     fn counts_ranges_and_duplicates() {
-        let mut summary = Summary::new(&meta());
+        let mut summary = Summary::new(&small_meta());
         let mut doubled = small(4, 2);
-        doubled.sensor_coords = Rows::of(2, vec![0.0, 1.0, 2.0, 3.0, -0.0, 1.0, 4.0, 5.0]);
+        doubled.groups[0].coords = Rows::of(2, vec![0.0, 1.0, 2.0, 3.0, -0.0, 1.0, 4.0, 5.0]);
         for sample in [small(2, 3), doubled, small(9, 1)] {
             summary.add(&sample);
         }
         assert_eq!(summary.samples, 3);
-        assert_eq!(summary.sensors.min_median_max(), [2, 4, 9]);
-        assert_eq!(summary.duplicate_sensors, 1);
-        assert!(!summary.fixed_sensors);
-        let a = &summary.ranges[1][0];
+        assert_eq!(summary.places[0].counts.min_median_max(), [2, 4, 9]);
+        assert_eq!(summary.duplicate_sensors(), 1);
+        assert!(!summary.fixed_sensors());
+        let a = &summary.parts[1].1[0];
         assert_eq!((a.name.as_str(), a.min, a.max), ("a", -8.0, 0.0));
         assert_eq!(
-            summary.sensors.histogram(4),
+            summary.sensor_histograms(4)[0].1,
             [(2, 3, 1), (4, 5, 1), (6, 7, 0), (8, 9, 1)]
         );
         assert_eq!(

@@ -70,9 +70,14 @@ impl Functions for FixedBasis {
     }
 }
 
-/// Values of all functions: `[rows, d]` to `[rows, functions]`, without gradient.
+/// Values of all functions: `[rows, d + covariates]` to `[rows, functions]`, without gradient.
 pub(super) fn values(basis: &Basis, coords: Tensor<2>) -> Tensor<2> {
-    let (place, [rows, _]) = (Place::of(&coords), coords.dims());
+    let (place, [rows, width]) = (Place::of(&coords), coords.dims());
+    let axes = basis.frame().lo.len();
+    let coords = match axes == width {
+        true => coords,
+        false => coords.narrow(1, 0, axes),
+    };
     let values = basis.evaluate(&to_vec(coords), basis.len());
     place.tensor(values, [rows, basis.len()])
 }

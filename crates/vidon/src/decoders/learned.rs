@@ -1,6 +1,8 @@
 //! The paper's trunk: all functions are the outputs of one perceptron of the query,
 //!
-//!   (τ_0(y), …, τ_p(y)) = T(y).
+//!   (τ_0(y), …, τ_p(y)) = T(y),
+//!
+//! which sees covariates beside the coordinates of y.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +58,10 @@ impl Functions for Learned {
 
     fn at(&self, params: &Params, queries: Tensor<2>) -> Tensor<2> {
         self.mlp.forward(params, queries)
+    }
+
+    fn sees_covariates(&self) -> bool {
+        true
     }
 
     fn extent(&self) -> Extent {

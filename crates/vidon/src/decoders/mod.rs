@@ -19,7 +19,7 @@ use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::ScaledSample;
+use crate::data::{Channel, ScaledSample, coordinates};
 use crate::error::Result;
 use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor, linear};
 use crate::spaces::{Basis, Family, Frame};
@@ -38,8 +38,9 @@ pub enum DecoderConfig {
 }
 
 impl DecoderConfig {
-    /// What makes it impossible for queries of so many coordinates, if anything.
-    pub(crate) fn fault(&self, coords: usize) -> Option<String> {
+    /// What makes it impossible for queries of which this is known, if anything.
+    pub(crate) fn fault(&self, places: &[Channel]) -> Option<String> {
+        let coords = coordinates(places).len();
         match self {
             DecoderConfig::Learned(c) => c.fault(),
             DecoderConfig::Basis(c) => c.fault(coords),
@@ -57,6 +58,7 @@ impl DecoderConfig {
         }
     }
 
+    /// For queries of which so many numbers are known.
     pub(crate) fn build(&self, plan: &mut Plan, coords: usize, targets: usize) -> Decoder {
         let functions: Box<dyn Functions> = match self {
             DecoderConfig::Learned(c) => Box::new(learned::Learned::new(plan, c, coords, targets)),
@@ -101,12 +103,17 @@ pub(crate) trait Functions: Debug + Send + Sync {
         Ok(())
     }
 
-    /// τ at the queries `[q, d_y]`: `[q, d_u·(p + 1)]`, component by component, τ_0 first.
+    /// τ at the queries `[q, d_y + covariates]`: `[q, d_u·(p + 1)]`, component by component, τ_0 first.
     fn at(&self, params: &Params, queries: Tensor<2>) -> Tensor<2>;
 
     /// The basis that every component has, with β of its own, where the functions are those of one.
     fn basis(&self) -> Option<&Basis> {
         None
+    }
+
+    /// Whether it sees covariates beside the coordinates.
+    fn sees_covariates(&self) -> bool {
+        false
     }
 
     fn extent(&self) -> Extent {

@@ -10,7 +10,7 @@ use rand::seq::index;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Rows, ScaledSample};
+use crate::data::{Rows, ScaledSample, Sensors};
 use crate::decoders::Functions;
 use crate::decoders::basis::values;
 use crate::error::{Error, Result};
@@ -107,6 +107,10 @@ fn pod_modes(basis: &Basis, p: usize, samples: &[&ScaledSample]) -> Result<Vec<f
             ),
         ));
     }
+    if samples.iter().any(|s| s.targets.has_gaps()) {
+        let what = "a POD needs all targets of every sample, but some are missing; a fixed basis (kind = \"basis\") does without";
+        return Err(Error::setting("model.decoder", what));
+    }
     let fits = target_fits(basis, samples);
     let count = fits.len() as f64;
     let mean: Vec<f64> = (0..n)
@@ -139,33 +143,44 @@ fn pod_modes(basis: &Basis, p: usize, samples: &[&ScaledSample]) -> Result<Vec<f
     Ok(modes)
 }
 
-/// Coefficients of every training output in the basis, component by component.
+/// Coefficients of every training output in the basis, component by component; a component of which a sample
+/// knows nothing has none (NaN).
 pub(crate) fn target_fits(basis: &Basis, samples: &[&ScaledSample]) -> Vec<Vec<f64>> {
-    let prior = vec![1.0; basis.len()];
+    let (prior, axes) = (vec![1.0; basis.len()], basis.frame().lo.len());
     let solve = |places: &Rows, targets: &[&Rows]| -> Vec<Vec<f64>> {
         let width = targets[0].width();
         let known = side_by_side(&Vec::from_iter(targets.iter().map(|t| t.data())), width);
+        let places = places.first_columns(axes);
         let squares = LeastSquares::new(basis, places.data(), &known);
         one_by_one(&squares.weigh(&prior).solve(RIDGE), width).collect()
     };
+    let gaps = samples.iter().any(|s| s.targets.has_gaps());
     let same = at_once(samples.iter().map(|s| s.queries.data()));
-    if same > 1 {
+    if same > 1 && !gaps {
         let solve = |some: &[&ScaledSample]| {
             let targets: Vec<&Rows> = some.iter().map(|s| &s.targets).collect();
             solve(&some[0].queries, &targets)
         };
         return samples.chunks(same).flat_map(solve).collect();
     }
-    samples
-        .par_iter()
-        .enumerate()
-        .flat_map_iter(|(i, s)| {
-            // More targets than this say nothing new; a regular pick might see one time only.
-            let available = s.queries.len();
-            let wanted = available.min(TARGETS * basis.len());
-            let rng = &mut stream(0, "targets", i as u64);
-            let picked = index::sample(rng, available, wanted).into_vec();
-            solve(&s.queries.select(&picked), &[&s.targets.select(&picked)])
-        })
-        .collect()
+    let own = |(i, s): (usize, &&ScaledSample)| {
+        // More targets than this say nothing new; a regular pick might see one time only.
+        let available = s.queries.len();
+        let wanted = available.min(TARGETS * basis.len());
+        let rng = &mut stream(0, "targets", i as u64);
+        let picked = index::sample(rng, available, wanted).into_vec();
+        let some = Sensors {
+            coords: s.queries.select(&picked),
+            values: s.targets.select(&picked),
+        };
+        let mut all = vec![f64::NAN; basis.len() * s.targets.width()];
+        for (columns, own) in some.by_column() {
+            let fit = solve(&own.coords, &[&own.values]).remove(0);
+            for (fit, column) in fit.chunks_exact(basis.len()).zip(columns) {
+                all[column * basis.len()..][..basis.len()].copy_from_slice(fit);
+            }
+        }
+        all
+    };
+    samples.par_iter().enumerate().map(own).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //!   (u(x_i), x_i),   x_i on an evenly spaced product of one to three axes, the last one fastest.
 
-use crate::data::Sensors;
+use crate::data::{Group, Sensors};
 use crate::encoders::{Encoded, Encoder, gather};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Params, Tensor};
@@ -22,9 +22,9 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub fn new(coords: usize, values: usize) -> Self {
+    pub fn new(group: &Group) -> Self {
         Self {
-            outputs: coords + values,
+            outputs: group.coordinates().len() + group.values.len(),
         }
     }
 }

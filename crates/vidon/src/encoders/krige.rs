@@ -10,7 +10,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Channel, Rows, Sensors, domain_of};
+use crate::data::{Channel, Group, Rows, Sensors, domain_of};
 use crate::domain::product;
 use crate::encoders::{Encoded, Encoder, numbers};
 use crate::error::{Error, Result};
@@ -30,6 +30,9 @@ const TRIALS: usize = 48;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KrigeConfig {
+    /// Which group; the only one of its kind where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Points per axis.
     pub grid: Vec<usize>,
 }
@@ -62,13 +65,14 @@ pub(super) struct Krige {
 }
 
 impl Krige {
-    pub fn new(plan: &mut Plan, config: &KrigeConfig, coords: usize, values: usize) -> Self {
+    pub fn new(plan: &mut Plan, config: &KrigeConfig, prefix: &str, group: &Group) -> Self {
         let points = config.points().unwrap_or(usize::MAX);
+        let shape = [points, group.coordinates().len()];
         Self {
             config: config.clone(),
-            values,
+            values: group.values.len(),
             points,
-            places: plan.add("sensors".into(), &[points, coords], Init::Fixed),
+            places: plan.add(format!("{prefix}sensors"), &shape, Init::Fixed),
         }
     }
 }
@@ -83,11 +87,28 @@ impl Encoder for Krige {
 
     fn encode(&self, entries: &[Entry], sensors: &Sensors) -> Result<Encoded> {
         let places = self.places.of(entries);
-        if sensors.coords.data() == places {
+        if sensors.coords.data() == places && !sensors.values.has_gaps() {
             return Ok(Encoded::Numbers(sensors.values.data().to_vec()));
         }
         let places = Rows::of(sensors.coords.width(), places.to_vec());
-        Ok(Encoded::Numbers(krige(sensors, &places)?.data().to_vec()))
+        let mut all = vec![f32::NAN; self.outputs()];
+        // Every column from the sensors that report it.
+        for (columns, own) in sensors.by_column() {
+            let found = krige(&own, &places)?;
+            for (from, &to) in columns.iter().enumerate() {
+                let cells = all.iter_mut().skip(to).step_by(self.values);
+                cells
+                    .zip(found.column(from))
+                    .for_each(|(cell, v)| *cell = v);
+            }
+        }
+        match all.iter().any(|v| v.is_nan()) {
+            false => Ok(Encoded::Numbers(all)),
+            true => Err(Error::sample(
+                0,
+                "no sensor reports a column that kriging is to interpolate",
+            )),
+        }
     }
 
     fn forward(&self, params: &Params, batch: &[&Encoded]) -> Tensor<2> {

@@ -7,21 +7,25 @@
 //! λ are chosen by how well left-out sensors of training samples are predicted: powers for functions of
 //! finite smoothness, exponentials for analytic ones. The network sees the coefficients with the mean and
 //! spread of the training set taken out.
+//!
+//! Where readings are missing, every column is fitted on the sensors that report it; a column that nobody reports
+//! is the mean of the training set.
 
 use rand::seq::index;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::config::MOST_PROJECTED;
-use crate::data::{Channel, Rows, Sensors};
-use crate::encoders::{Encoded, Encoder, numbers};
+use crate::data::{Channel, Group, Rows, Sensors};
+use crate::encoders::coefficients::Coefficients;
+use crate::encoders::{Encoded, Encoder};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Init, Key, Params, Plan, Tensor};
 use crate::rng::stream;
 use crate::spaces::linalg::Matrix;
 use crate::spaces::{
     Basis, Frame, LeastSquares, MEASURED, Symmetries, Symmetry, all_along, at_once,
-    mean_and_spread, one_by_one, side_by_side,
+    means_and_deviations, one_by_one, side_by_side,
 };
 
 /// Choices of decay, of fall (one of the two is zero) and of λ.
@@ -37,6 +41,9 @@ const MOST_WORK: f64 = 4e9;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionConfig {
+    /// Which group; the only one of its kind where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     #[serde(default)]
     pub frame: Frame,
     /// Number of basis functions, at least: those with the |k| of the last all belong to it.
@@ -64,33 +71,40 @@ pub(crate) struct Projection {
     values: usize,
     /// Not trained: decay, λ and fall.
     prior: Key,
-    /// Mean and spread of every coefficient over the training set, where they are taken out.
-    standard: Option<[Key; 2]>,
+    coefficients: Coefficients,
+    /// What a column that nobody reports is taken for, where readings may be missing: not trained.
+    typical: Option<Key>,
 }
 
 impl Projection {
     pub fn new(
         plan: &mut Plan,
         config: &ProjectionConfig,
-        values: usize,
+        prefix: &str,
+        group: &Group,
         standardised: bool,
     ) -> Self {
         let basis = Basis::whole(config.frame.clone(), config.functions);
+        let values = group.values.len();
         let outputs = basis.len() * values;
-        let mut fixed =
-            |name: &str, size: usize| plan.add(format!("projection.{name}"), &[size], Init::Fixed);
+        let name = format!("{prefix}projection");
+        let prior = plan.add(format!("{name}.prior"), &[3], Init::Fixed);
+        let typical = || plan.add(format!("{name}.typical"), &[outputs], Init::Fixed);
         Self {
+            typical: group.gaps.then(typical),
+            coefficients: Coefficients::new(plan, &name, outputs, standardised),
             basis,
             values,
-            prior: fixed("prior", 3),
-            standard: standardised.then(|| ["mean", "spread"].map(|name| fixed(name, outputs))),
+            prior,
         }
     }
 
-    /// With numbers of its own, outside of any network.
+    /// With numbers of its own, outside of any network, for so many values.
     pub fn alone(config: &ProjectionConfig, values: usize) -> (Self, Vec<Entry>) {
         let mut plan = Plan::new(stream(0, "projection", 0), usize::MAX);
-        let projection = Self::new(&mut plan, config, values, false);
+        let channels = (0..values).map(|i| Channel::named(i.to_string()));
+        let group = Group::field("", Vec::new(), channels.collect());
+        let projection = Self::new(&mut plan, config, "", &group, false);
         (projection, plan.entries)
     }
 
@@ -127,7 +141,7 @@ impl Projection {
         self.prior.set(entries, best.1.to_vec());
     }
 
-    /// Some samples that have sensors enough to leave some out.
+    /// Some samples that have sensors enough to leave some out; those with gaps column by column.
     fn trials(&self, samples: &[&Sensors]) -> Vec<Trial> {
         let enough = |s: &&Sensors| s.len() >= 2 * LEFT_OUT;
         let enough: Vec<&Sensors> = samples.iter().copied().filter(enough).collect();
@@ -135,8 +149,16 @@ impl Projection {
         let size = self.basis.len().min(sensors.unwrap_or(1)) as f64;
         let count = ((MOST_WORK / size.powi(3)) as usize).clamp(1, TRIALS);
         let picked: Vec<&Sensors> = all_along(&enough, count).copied().collect();
+        if picked.iter().any(|s| s.values.has_gaps()) {
+            let parts = picked.par_iter().flat_map_iter(|s| s.by_column());
+            let parts = parts.filter(|(_, own)| own.len() >= 2 * LEFT_OUT);
+            let trials = parts.map(|(columns, own)| Trial::new(&self.basis, &[&own], columns));
+            return trials.collect();
+        }
+        let all = Vec::from_iter(0..self.values);
         let same = at_once(picked.iter().map(|s| s.coords.data()));
-        let trials = picked.par_chunks(same).map(|s| Trial::new(&self.basis, s));
+        let trials = picked.par_chunks(same);
+        let trials = trials.map(|s| Trial::new(&self.basis, s, all.clone()));
         trials.collect()
     }
 
@@ -152,33 +174,80 @@ impl Projection {
     pub fn fits(&self, entries: &[Entry], samples: &[&Sensors]) -> Vec<Vec<f32>> {
         let [decay, ridge, fall] = three(self.prior.of(entries));
         let amplitudes = self.amplitudes(decay, fall);
+        let solve = |coords: &Rows, known: &[&[f32]], width: usize| {
+            let known = side_by_side(known, width);
+            let squares = LeastSquares::new(&self.basis, coords.data(), &known);
+            squares.weigh(&amplitudes).solve(ridge)
+        };
+        let single = |fit: Vec<f64>| fit.iter().map(|c| *c as f32).collect();
+        if samples.iter().any(|s| s.values.has_gaps()) {
+            let n = self.basis.len();
+            let fit = |sensors: &&Sensors| {
+                let mut all = vec![f32::NAN; n * self.values];
+                for (columns, own) in sensors.by_column() {
+                    let coefs = solve(&own.coords, &[own.values.data()], columns.len());
+                    let fit: Vec<f32> =
+                        one_by_one(&coefs, columns.len()).flat_map(single).collect();
+                    for (from, to) in columns.into_iter().enumerate() {
+                        all[to * n..(to + 1) * n].copy_from_slice(&fit[from * n..(from + 1) * n]);
+                    }
+                }
+                all
+            };
+            return samples.par_iter().map(fit).collect();
+        }
         samples
             .par_chunks(at_once(samples.iter().map(|s| s.coords.data())))
             .flat_map_iter(|same| {
                 let known: Vec<&[f32]> = same.iter().map(|s| s.values.data()).collect();
-                let known = side_by_side(&known, self.values);
-                let squares = LeastSquares::new(&self.basis, same[0].coords.data(), &known);
-                let coefs = squares.weigh(&amplitudes).solve(ridge);
-                let single = |fit: Vec<f64>| fit.iter().map(|c| *c as f32).collect();
+                let coefs = solve(&same[0].coords, &known, self.values);
                 one_by_one(&coefs, self.values)
                     .map(single)
-                    .collect::<Vec<_>>()
+                    .collect::<Vec<Vec<f32>>>()
             })
             .collect()
     }
+
+    /// The same, with columns that nobody reports as they usually are.
+    fn filled(&self, entries: &[Entry], samples: &[&Sensors]) -> Vec<Vec<f32>> {
+        let mut fits = self.fits(entries, samples);
+        let Some(key) = self.typical else {
+            return fits;
+        };
+        let (n, typical) = (self.basis.len(), key.of(entries));
+        for (fit, sensors) in fits.iter_mut().zip(samples) {
+            for column in unreported(sensors) {
+                let own = column * n..(column + 1) * n;
+                fit[own.clone()].copy_from_slice(&typical[own]);
+            }
+        }
+        fits
+    }
+}
+
+/// Columns that no sensor reports.
+fn unreported(sensors: &Sensors) -> impl Iterator<Item = usize> + '_ {
+    let width = sensors.values.width();
+    (0..width).filter(|&c| sensors.values.column(c).all(f32::is_nan))
 }
 
 impl Encoder for Projection {
     /// Chooses the prior and λ, and measures the coefficients of the training set.
     fn fit(&self, entries: &mut [Entry], _: &[Channel], training: &[&Sensors]) -> Result<()> {
         self.choose(entries, training);
-        if let Some([mean, spread]) = self.standard {
-            let some: Vec<&Sensors> = all_along(training, MEASURED).copied().collect();
-            let found = mean_and_spread(&self.fits(entries, &some), self.values)?;
-            mean.set(entries, found.0);
-            spread.set(entries, found.1);
+        if self.typical.is_none() && !self.coefficients.are_standardised() {
+            return Ok(());
         }
-        Ok(())
+        let some: Vec<&Sensors> = all_along(training, MEASURED).copied().collect();
+        if let Some(key) = self.typical {
+            let fits = self.fits(entries, &some);
+            let rows = fits.iter().map(|fit| &fit[..]);
+            let mut found = means_and_deviations(rows, self.coefficients.count());
+            found.truncate(self.coefficients.count());
+            key.set(entries, found);
+        }
+        let fits = self.filled(entries, &some);
+        self.coefficients.fit(entries, &fits, self.values)
     }
 
     fn encode(&self, entries: &[Entry], sensors: &Sensors) -> Result<Encoded> {
@@ -187,7 +256,7 @@ impl Encoder for Projection {
 
     /// An error where coefficients are not finite: a network may make something finite of them.
     fn encode_all(&self, entries: &[Entry], samples: &[&Sensors]) -> Result<Vec<Encoded>> {
-        let encoded = self.fits(entries, samples).into_iter().enumerate();
+        let encoded = self.filled(entries, samples).into_iter().enumerate();
         let check = |(i, fit): (usize, Vec<f32>)| match fit.iter().all(|c| c.is_finite()) {
             true => Ok(Encoded::Numbers(fit)),
             false => Err(Error::sample(
@@ -199,28 +268,32 @@ impl Encoder for Projection {
     }
 
     fn forward(&self, params: &Params, batch: &[&Encoded]) -> Tensor<2> {
-        let all = numbers(batch).collect::<Vec<_>>().concat();
-        let coefs = params.place().tensor(all, [batch.len(), self.outputs()]);
-        match self.standard {
-            None => coefs,
-            Some(keys) => {
-                let [mean, spread] = keys.map(|key| params.get::<1>(key).unsqueeze());
-                (coefs - mean) / spread
-            }
-        }
+        self.coefficients.forward(params, batch)
     }
 
     fn outputs(&self) -> usize {
-        self.basis.len() * self.values
+        self.coefficients.count()
     }
 
     fn basis(&self) -> Option<&Basis> {
         Some(&self.basis)
     }
 
+    fn functions(&self) -> usize {
+        self.values
+    }
+
+    /// Of the readings.
+    fn function_moments(&self, _: &[Entry], training: &[&Sensors]) -> Vec<[f32; 2]> {
+        let values = training.iter().map(|s| s.values.data());
+        let found = means_and_deviations(values, self.values);
+        let (means, spreads) = found.split_at(self.values);
+        let pairs = means.iter().zip(spreads);
+        pairs.map(|(mean, spread)| [*mean, *spread]).collect()
+    }
+
     fn has_symmetries(&self, symmetries: Symmetries, coords: &[Channel]) -> bool {
-        let ends = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
-        self.basis.frame().is_box(ends) && self.basis.has_symmetries(symmetries.shifts)
+        self.basis.has_symmetries_of(symmetries, coords)
     }
 
     fn transform(&self, encoded: &mut Encoded, symmetry: &Symmetry, _: &[[f64; 2]]) {
@@ -241,14 +314,16 @@ impl Encoder for Projection {
         let far: Vec<Matrix> = far.collect();
         // Component by component: they may be of any size.
         let share = |component: usize| {
-            let own = |m: &Matrix| -> Vec<f64> {
-                let columns = (component..m.columns()).step_by(self.values);
+            let own = |(trial, m): (&Trial, &Matrix)| -> Vec<f64> {
+                let width = trial.columns.len();
+                let columns = (0..m.columns()).filter(|c| trial.columns[c % width] == component);
                 let cells = columns.flat_map(|c| (0..m.rows()).map(move |r| (r, c)));
                 cells.map(|cell| m[cell]).collect()
             };
             let mean_square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>() / v.len() as f64;
-            let truth: Vec<f64> = trials.iter().flat_map(|t| own(&t.truth)).collect();
-            let missed: Vec<f64> = far.iter().flat_map(own).collect();
+            let truth = trials.iter().flat_map(|t| own((t, &t.truth)));
+            let truth: Vec<f64> = truth.collect();
+            let missed: Vec<f64> = trials.iter().zip(&far).flat_map(own).collect();
             let mean = truth.iter().sum::<f64>() / truth.len() as f64;
             mean_square(&missed) / (mean_square(&truth) - mean * mean)
         };
@@ -272,10 +347,12 @@ struct Trial {
     truth: Matrix,
     /// The length of all readings of every column's sample.
     norms: Vec<f64>,
+    /// Which columns of a sample they are.
+    columns: Vec<usize>,
 }
 
 impl Trial {
-    fn new(basis: &Basis, samples: &[&Sensors]) -> Self {
+    fn new(basis: &Basis, samples: &[&Sensors], columns: Vec<usize>) -> Self {
         let (coords, width) = (&samples[0].coords, samples[0].values.width());
         let rng = &mut stream(0, "left out", coords.len() as u64);
         let mut shuffled = index::sample(rng, coords.len(), coords.len()).into_vec();
@@ -291,6 +368,7 @@ impl Trial {
             features: Matrix::single(basis.len(), &basis.evaluate(places.data(), basis.len())),
             truth: read(&shuffled),
             norms: samples.iter().map(norm).collect(),
+            columns,
         }
     }
 
@@ -333,7 +411,11 @@ mod tests {
             family,
             times: 0,
         };
-        ProjectionConfig { frame, functions }
+        ProjectionConfig {
+            group: None,
+            frame,
+            functions,
+        }
     }
 
     fn smooth(m: usize, index: u64) -> Sensors {
@@ -449,5 +531,61 @@ mod tests {
             let found: f32 = row.iter().zip(&coefs).map(|(f, c)| f * c).sum();
             assert!((found - front(place, 3)).abs() < 0.02);
         }
+    }
+
+    /// Every column is fitted on the sensors that report it, as if the others were not there; what nobody
+    /// reports is the mean of the training set.
+    #[test]
+    fn columns_are_fitted_on_what_reports_them() {
+        let config = on_unit_square(Family::Cosine, 30);
+        let group = Group {
+            gaps: true,
+            ..Group::field("g", vec![], ["a", "b"].map(Channel::named).to_vec())
+        };
+        let mut plan = Plan::new(stream(0, "projection", 0), usize::MAX);
+        let projection = Projection::new(&mut plan, &config, "", &group, true);
+        let with_gaps = |i: u64| {
+            let (a, b) = (smooth(90, i), smooth(90, i + 100));
+            let pairs = a.values.data().iter().zip(b.values.data()).enumerate();
+            let gap = |(j, (a, b)): (usize, (&f32, &f32))| match (j + i as usize) % 3 {
+                0 => [f32::NAN, *b],
+                _ => [*a, *b],
+            };
+            Sensors {
+                values: Rows::of(2, pairs.flat_map(gap).collect()),
+                coords: a.coords,
+            }
+        };
+        let samples: Vec<Sensors> = (0..30).map(with_gaps).collect();
+        let refs: Vec<&Sensors> = samples.iter().collect();
+        projection.fit(&mut plan.entries, &[], &refs).unwrap();
+        let n = projection.basis.len();
+        let fit = projection.fits(&plan.entries, &refs[..1]).remove(0);
+        let parts = samples[0].by_column();
+        let mut alone = plan.entries.clone();
+        let (single, _) = Projection::alone(&config, 1);
+        single
+            .prior
+            .set(&mut alone, projection.prior.of(&plan.entries).to_vec());
+        for (columns, own) in &parts {
+            let column = columns[0];
+            let found = single.fits(&alone, &[own]).remove(0);
+            assert_eq!(found, fit[column * n..(column + 1) * n]);
+        }
+        assert_eq!(
+            (parts.len(), parts[0].1.len(), parts[1].1.len()),
+            (2, 60, 90)
+        );
+        // Nothing of the first column.
+        let mut silent = samples[1].clone();
+        let cells = silent.values.data_mut().iter_mut().step_by(2);
+        cells.for_each(|v| *v = f32::NAN);
+        let Encoded::Numbers(code) = projection.encode(&plan.entries, &silent).unwrap() else {
+            panic!("coefficients")
+        };
+        let typical = projection.typical.unwrap().of(&plan.entries);
+        assert_eq!(code[..n], typical[..n]);
+        assert!(code[n..].iter().all(|c| c.is_finite()) && code[n..] != typical[n..]);
+        assert!(projection.left_out(&plan.entries, &refs).unwrap() < 0.3);
     }
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Channel, Sensors};
+use crate::data::{Channel, Group, Sensors};
 use crate::encoders::{Encoded, Encoder, numbers};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Init, Key, Params, Plan, Tensor};
@@ -15,6 +15,9 @@ use crate::sensors::Layout;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VectorConfig {
+    /// Which group; the only one of its kind where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// m
     pub sensors: usize,
 }
@@ -34,12 +37,12 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    pub fn new(plan: &mut Plan, config: &VectorConfig, coords: usize, values: usize) -> Self {
-        let shape = [config.sensors, coords];
+    pub fn new(plan: &mut Plan, config: &VectorConfig, prefix: &str, group: &Group) -> Self {
+        let shape = [config.sensors, group.coordinates().len()];
         Self {
             sensors: config.sensors,
-            values,
-            places: plan.add("sensors".into(), &shape, Init::Fixed),
+            values: group.values.len(),
+            places: plan.add(format!("{prefix}sensors"), &shape, Init::Fixed),
         }
     }
 

@@ -9,14 +9,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
-use crate::data::{Dims, Meta, Scaling};
+use crate::data::{Meta, Scaling};
 use crate::error::{Error, Result};
 use crate::operator::{Design, Operator, Parts};
 use crate::spaces::Symmetries;
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::run_folder::BEST;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
@@ -85,15 +85,19 @@ impl Operator {
         if let Some(fault) = header.data.fault() {
             return Err(damaged(format!("the description of its data {fault}")));
         }
-        let widths = header.data.widths();
-        let fits =
-            |s: &Scaling| s.sensor_values.width() == widths[1] && s.targets.width() == widths[3];
+        let groups = &header.data.groups;
+        let fits = |s: &Scaling| {
+            let mut pairs = s.groups.iter().zip(groups);
+            s.groups.len() == groups.len()
+                && pairs.all(|(own, g)| own.width() == g.values.len())
+                && s.targets.width() == header.data.targets.len()
+        };
         if !header.scaling.as_ref().is_none_or(fits) {
             return Err(damaged("its scaling does not fit its data".into()));
         }
         // No more numbers than the file can hold.
-        let dims = Dims::from(&header.data);
-        let (parts, mut entries) = Parts::with_at_most(file.len() / 2, &header.model, dims, 0)?;
+        let (parts, mut entries) =
+            Parts::with_at_most(file.len() / 2, &header.model, &header.data, 0)?;
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }

@@ -14,7 +14,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use crate::config::{ModelConfig, ModelName};
-use crate::data::{Channel, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors};
+use crate::data::{
+    Channel, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, scale_covariates,
+};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
 use crate::operator::symmetry_average::SymmetryAverage;
@@ -53,8 +55,7 @@ impl Design {
         scaling: Option<Scaling>,
         symmetries: Symmetries,
     ) -> Arc<Self> {
-        let coords = &meta.sensor_coords;
-        let average = SymmetryAverage::of(&parts, symmetries, coords, scaling.as_ref());
+        let average = SymmetryAverage::of(&parts, symmetries, &meta, scaling.as_ref());
         Arc::new(Self {
             parts,
             meta,
@@ -82,9 +83,9 @@ impl Operator {
         samples: &[Sample],
         seed: u64,
     ) -> Result<Self> {
-        let (parts, mut entries) = Parts::new(config, Dims::from(&meta), seed)?;
+        let (parts, mut entries) = Parts::new(config, &meta, seed)?;
         let samples: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
-        parts.fit(&mut entries, &meta.sensor_coords, &samples)?;
+        parts.fit(&mut entries, &meta.groups, &samples)?;
         let design = Design::new(parts, meta, None, Symmetries::default());
         Ok(Self::with_numbers(design, entries))
     }
@@ -159,15 +160,19 @@ impl Operator {
     }
 
     /// The values at `queries` (`q × d_y`) of the function whose sensors stand at `coords` (`m × d`) and read
-    /// `values` (`m × d_v`): `q × d_u`.
+    /// `values` (`m × d_v`): `q × d_u`. For operators of one group of sensors.
     pub fn predict(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Result<Rows> {
-        let sample = Sample {
-            name: None,
-            sensor_coords: coords.clone(),
-            sensor_values: values.clone(),
-            query_coords: Arc::new(queries.clone()),
-            targets: Rows::of(1, vec![]),
+        let sensors = Sensors {
+            coords: coords.clone(),
+            values: values.clone(),
         };
+        self.predict_groups(vec![sensors], queries)
+    }
+
+    /// The same for any number of groups, in the order of the description.
+    pub fn predict_groups(&self, groups: Vec<Sensors>, queries: &Rows) -> Result<Rows> {
+        let targets = self.meta().targets.len();
+        let sample = Sample::asking(groups, Arc::new(queries.clone()), targets);
         Ok(self.predict_samples(&[&sample])?.remove(0))
     }
 
@@ -199,7 +204,8 @@ impl Operator {
         while start < samples.len() {
             let mut sensors = 0;
             let together = samples[start..].iter().take_while(|s| {
-                let own = self.design.parts.rows(s.sensor_coords.len());
+                let all = s.groups.iter().map(Sensors::len).sum();
+                let own = self.design.parts.rows(all);
                 sensors += own;
                 same_queries(s, samples[start]) && (sensors <= SENSORS || sensors == own)
             });
@@ -215,22 +221,14 @@ impl Operator {
         let mut scaled = Vec::with_capacity(samples.len());
         for (i, sample) in samples.iter().enumerate() {
             let index = first + i;
-            if let Some((part, what)) = sample.fault_in_question(self.meta().widths()) {
+            if let Some((part, what)) = sample.fault_in_question(self.meta()) {
                 let what = format!("{part} {what}");
                 return Err(Error::sample(index, what));
             }
-            let mut sensors = Sensors {
-                coords: sample.sensor_coords.clone(),
-                values: sample.sensor_values.clone(),
-            };
-            if let Some(scaling) = self.scaling() {
-                scaling.check(index, &sensors.values)?;
-                scaling.sensor_values.apply(&mut sensors.values);
-            }
-            scaled.push(sensors);
+            scaled.push(self.design.scale_groups(index, sample.groups.clone())?);
         }
-        let sensors: Vec<&Sensors> = scaled.iter().collect();
-        let codes = self.design.parts.encode(&self.entries, &sensors);
+        let groups: Vec<&[Sensors]> = scaled.iter().map(|g| &g[..]).collect();
+        let codes = self.design.parts.encode(&self.entries, &groups);
         codes.map_err(|error| match error {
             Error::Sample { role, index, what } => Error::Sample {
                 role,
@@ -243,7 +241,7 @@ impl Operator {
 
     /// The answers of samples that share their queries.
     fn answer(&self, codes: &[Code], queries: &Arc<Rows>) -> Result<Vec<Rows>> {
-        let (parts, width) = (&self.design.parts, self.meta().widths()[3]);
+        let (parts, width) = (&self.design.parts, self.meta().targets.len());
         let codes: Vec<&Code> = codes.iter().collect();
         let mut answers = vec![Vec::new(); codes.len()];
         let mut deal = |values: Tensor<2>| {
@@ -294,8 +292,8 @@ impl Operator {
         let place = self.params.place();
         let all: Vec<usize> = (0..queries.len()).collect();
         let parts = all.chunks(QUERIES).map(|part| {
-            let coords = place.rows(queries.select(part));
-            contraction.functions.at(&self.params, coords)
+            let coords = self.design.scale_places(queries.select(part));
+            contraction.functions.at(&self.params, place.rows(coords))
         });
         let tau: Vec<Tensor<2>> = parts.collect();
         let numbers = tau.iter().map(|t| t.dims().iter().product::<usize>());
@@ -305,63 +303,81 @@ impl Operator {
         tau
     }
 
-    /// What is unlike the training data, in words: places outside of their box, values far from all that were
-    /// seen.
-    pub fn doubts(&self, coords: &Rows, values: &Rows, queries: &Rows) -> Vec<String> {
+    /// What is unlike the training data in a sample, in words: places outside of their box, values far from all
+    /// that were seen.
+    pub fn doubts(&self, sample: &Sample) -> Vec<String> {
         let mut doubts = Vec::new();
         let meta = self.meta();
-        let sides = [
-            ("sensor", "sensors", coords, &meta.sensor_coords),
-            ("query", "queries", queries, &meta.query_coords),
-        ];
-        for (one, many, places, channels) in sides {
-            let subject = match outside(places, channels) {
-                0 => continue,
-                1 => format!("1 {one} stands"),
-                n => format!("{n} {many} stand"),
+        let several = meta.groups.len() > 1;
+        for (i, (sensors, group)) in sample.groups.iter().zip(&meta.groups).enumerate() {
+            let (one, many) = match (several, group.kind) {
+                (false, _) => ("sensor".to_string(), "sensors".to_string()),
+                (true, Kind::Points) => (
+                    format!("point of {}", group.name),
+                    format!("points of {}", group.name),
+                ),
+                (true, _) => (
+                    format!("sensor of {}", group.name),
+                    format!("sensors of {}", group.name),
+                ),
             };
-            let ends = channels.iter().filter_map(|c| {
-                let [lo, hi] = c.range?;
-                Some(format!("{} in [{lo}, {hi}]", c.label()))
-            });
-            let ends: Vec<String> = ends.collect();
-            doubts.push(format!(
-                "{subject} outside of the box of the training data, {}",
-                ends.join(", ")
-            ));
-        }
-        let places = coords
-            .iter()
-            .map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
-        let again = coords.len() - places.collect::<HashSet<_>>().len();
-        if again > 0 {
-            doubts.push(format!(
-                "{again} of {} sensors stand where another one stands: is the table of one sample only?",
-                coords.len()
-            ));
-        }
-        if let Some(scaling) = self.scaling() {
-            let odd = self.design.symmetries.odd;
-            let far = scaling.sensor_values.far(values, odd);
-            if far > 0 {
+            doubts.extend(strays(&sensors.coords, &group.coords, [&one, &many]));
+            let places = sensors.coords.iter();
+            let places = places.map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
+            let located = sensors.coords.width() > 0;
+            let again = sensors.len() - places.collect::<HashSet<_>>().len();
+            if again > 0 && located && group.kind == Kind::Field {
                 doubts.push(format!(
-                    "{far} of {} readings are far from all that the network was trained with: is the unit the same?",
-                    values.len()
+                    "{again} of {} {many} stand where another one stands: is the table of one sample only?",
+                    sensors.len()
                 ));
             }
+            let Some(scaling) = self.scaling() else {
+                continue;
+            };
+            let centred = self.design.symmetries.odd || group.kind == Kind::Points;
+            let far = scaling.groups[i].far(&sensors.values, centred);
+            let count = sensors.values.len();
+            match (far, group.kind) {
+                (0, _) => {}
+                (_, Kind::Scalars) => doubts.push(format!(
+                    "the parameters {} are far from all that the network was trained with: is the unit the same?",
+                    group.name
+                )),
+                _ => doubts.push(format!(
+                    "{far} of {count} readings{} are far from all that the network was trained with: is the unit the same?",
+                    if several { format!(" of {}", group.name) } else { String::new() }
+                )),
+            }
         }
+        let queries = ["query", "queries"];
+        doubts.extend(strays(&sample.query_coords, &meta.query_coords, queries));
         doubts
     }
 
-    /// The weights ω_j of the heads at the sample's sensors, one vector a head; none where there are no heads.
-    pub fn head_weights(&self, sample: &Sample) -> Result<Option<Vec<Vec<f64>>>> {
+    /// The weights ω_j of the heads at the sample's sensors, one vector a head, and the group where the sensors
+    /// stand; none where there are no heads. A sensor that reports nothing has no weight (NaN).
+    pub fn head_weights(&self, sample: &Sample) -> Result<Option<(usize, Vec<Vec<f64>>)>> {
         let code = self.encode(0, &[sample])?.remove(0);
         let weights = self.design.parts.head_weights(&self.params, &code);
-        Ok(weights.map(|weights| {
-            let heads = weights.len() / sample.sensor_coords.len();
-            let head = |h: usize| weights.iter().skip(h).step_by(heads);
-            let head = |h: usize| head(h).map(|w| *w as f64).collect();
-            (0..heads).map(head).collect()
+        Ok(weights.map(|(group, weights)| {
+            let (sensors, meta) = (&sample.groups[group], &self.meta().groups[group]);
+            let silent = |i: usize| {
+                let row = sensors.values.row(i);
+                meta.kind == Kind::Field && row.iter().all(|v| v.is_nan())
+            };
+            let silent: Vec<bool> = (0..sensors.len()).map(silent).collect();
+            let seen = silent.iter().filter(|s| !**s).count();
+            let heads = weights.len() / seen;
+            let head = |h: usize| {
+                let mut own = weights.iter().skip(h).step_by(heads).map(|w| *w as f64);
+                let weight = |silent: &bool| match silent {
+                    true => f64::NAN,
+                    false => own.next().expect("a weight a sensor"),
+                };
+                silent.iter().map(weight).collect()
+            };
+            (group, (0..heads).map(head).collect())
         }))
     }
 }
@@ -381,16 +397,74 @@ impl Design {
         )))
     }
 
+    /// Groups of sensors as the network sees them, without those that report nothing; the index of the sample is
+    /// for errors.
+    fn scale_groups(&self, index: usize, groups: Vec<Sensors>) -> Result<Vec<Sensors>> {
+        if let Some(scaling) = &self.scaling {
+            scaling.check(index, &groups)?;
+        }
+        let scale = |(i, sensors): (usize, Sensors)| {
+            let group = &self.meta.groups[i];
+            let mut sensors = match group.kind {
+                Kind::Field => sensors.reporting(),
+                Kind::Points | Kind::Scalars => sensors,
+            };
+            if sensors.is_empty() && group.kind == Kind::Field {
+                let what = format!("no sensor of {} reports anything", group.name);
+                return Err(Error::sample(index, what));
+            }
+            if let Some(scaling) = &self.scaling {
+                scaling.groups[i].apply(&mut sensors.values);
+                scale_covariates(&mut sensors.coords, &group.coords);
+            }
+            Ok(sensors)
+        };
+        groups.into_iter().enumerate().map(scale).collect()
+    }
+
+    /// Queries as the network sees them.
+    fn scale_places(&self, mut places: Rows) -> Rows {
+        if self.scaling.is_some() {
+            scale_covariates(&mut places, &self.meta.query_coords);
+        }
+        places
+    }
+
     /// A sample as the network sees it; its index is for errors.
     pub fn scale(&self, index: usize, sample: Sample) -> Result<ScaledSample> {
-        let mut scaled = ScaledSample::from(sample);
+        let mut targets = sample.targets;
         if let Some(scaling) = &self.scaling {
-            scaling.check(index, &scaled.sensors.values)?;
-            scaling.sensor_values.apply(&mut scaled.sensors.values);
-            scaling.targets.apply(&mut scaled.targets);
+            scaling.targets.apply(&mut targets);
         }
-        Ok(scaled)
+        let covariates = self.meta.query_coords.iter().any(|c| c.covariate);
+        Ok(ScaledSample {
+            groups: self.scale_groups(index, sample.groups)?,
+            // Queries that samples share stay one.
+            queries: match covariates {
+                true => Arc::new(self.scale_places((*sample.query_coords).clone())),
+                false => sample.query_coords,
+            },
+            targets,
+        })
     }
+}
+
+/// How many places are outside of their box, in words; one of them and many are called so.
+fn strays(places: &Rows, channels: &[Channel], [one, many]: [&str; 2]) -> Option<String> {
+    let subject = match outside(places, channels) {
+        0 => return None,
+        1 => format!("1 {one} stands"),
+        n => format!("{n} {many} stand"),
+    };
+    let ends = channels.iter().filter_map(|c| {
+        let [lo, hi] = c.range?;
+        Some(format!("{} in [{lo}, {hi}]", c.label()))
+    });
+    let ends: Vec<String> = ends.collect();
+    Some(format!(
+        "{subject} outside of the box of the training data, {}",
+        ends.join(", ")
+    ))
 }
 
 /// How many places are outside of the ranges.

@@ -4,13 +4,14 @@
 //!
 //! No units and no files; the numbers are in [`Params`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::config::{MOST_PARAMETERS, ModelConfig};
-use crate::cores::Core;
-use crate::data::{Channel, Dims, Rows, ScaledSample, Sensors};
+use crate::cores::{Core, CoreConfig, Training};
+use crate::data::{Group, Meta, Rows, ScaledSample, Sensors};
 use crate::decoders::{Contraction, Decoder};
-use crate::encoders::{Encoded, Encoder};
+use crate::encoders::{Encoded, Encoder, EncoderConfig};
 use crate::error::{Error, Result};
 use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
@@ -24,6 +25,10 @@ pub(crate) type Code = Vec<Encoded>;
 pub(crate) struct Parts {
     config: ModelConfig,
     encoders: Vec<Box<dyn Encoder>>,
+    /// The group of sensors that every encoder takes, among those of a sample.
+    groups: Vec<usize>,
+    /// Coordinates of every group that has covariates behind them.
+    axes: Vec<Option<usize>>,
     core: Box<dyn Core>,
     pub decoder: Decoder,
 }
@@ -59,41 +64,56 @@ impl Queries {
 }
 
 impl Parts {
-    /// The network and its starting numbers, a function of the seed.
-    pub fn new(config: &ModelConfig, dims: Dims, seed: u64) -> Result<(Self, Vec<Entry>)> {
-        Self::with_at_most(MOST_PARAMETERS, config, dims, seed)
+    /// The network for such data and its starting numbers, a function of the seed.
+    pub fn new(config: &ModelConfig, meta: &Meta, seed: u64) -> Result<(Self, Vec<Entry>)> {
+        Self::with_at_most(MOST_PARAMETERS, config, meta, seed)
     }
 
     /// Refuses a network of more than `limit` numbers before it takes their memory.
     pub fn with_at_most(
         limit: usize,
         config: &ModelConfig,
-        dims: Dims,
+        meta: &Meta,
         seed: u64,
     ) -> Result<(Self, Vec<Entry>)> {
         let refuse =
             |what: String| Error::setting("model", format!("{}: {what}", config.name().name()));
-        if let Some(fault) = config.fault(dims) {
+        if let Some(fault) = meta.fault() {
+            return Err(refuse(format!("the description of the data {fault}")));
+        }
+        if let Some(fault) = config.fault(meta) {
             return Err(refuse(fault));
         }
+        let groups = config.groups(meta).map_err(refuse)?;
         let mut plan = Plan::new(stream(seed, "model", 0), limit);
-        let (coords, values) = (dims.sensor_coords, dims.sensor_values);
-        let standardised = matches!(config.core, crate::cores::CoreConfig::Mlp(_));
-        let encoders = config.encoders.iter();
-        let encoders = encoders.map(|e| e.build(&mut plan, coords, values, standardised));
+        let standardised = matches!(config.core, CoreConfig::Mlp(_));
+        let encoders = config.encoders.iter().zip(&groups).map(|(encoder, &g)| {
+            let group = &meta.groups[g];
+            // Where there is one group its numbers need not say whose they are.
+            let prefix = match meta.groups.len() {
+                1 => String::new(),
+                _ => format!("{}.", group.name),
+            };
+            encoder.build(&mut plan, &prefix, group, standardised)
+        });
         let encoders: Vec<Box<dyn Encoder>> = encoders.collect();
-        let answer = config.decoder.basis();
-        let answer = (config.decoder.inputs(dims.targets), answer.as_ref());
-        let core = config.core.build(&mut plan, &encoders, answer, dims);
-        let decoder = config
-            .decoder
-            .build(&mut plan, dims.query_coords, dims.targets);
+        let (decoder, targets) = (&config.decoder, meta.targets.len());
+        let answer = decoder.basis();
+        let answer = (decoder.inputs(targets), answer.as_ref());
+        let core = config.core.build(&mut plan, &encoders, answer, meta);
+        let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
         if plan.too_large {
             return Err(refuse(format!("more than {limit} numbers")));
         }
+        let axes = |group: &Group| {
+            let axes = group.coordinates().len();
+            (axes < group.coords.len()).then_some(axes)
+        };
         let parts = Self {
             config: config.clone(),
             encoders,
+            groups,
+            axes: meta.groups.iter().map(axes).collect(),
             core,
             decoder,
         };
@@ -104,29 +124,54 @@ impl Parts {
         &self.config
     }
 
+    /// Every encoder with what it sees of every sample.
+    fn seen<'a>(
+        &'a self,
+        samples: &[&'a [Sensors]],
+    ) -> impl Iterator<Item = (&'a dyn Encoder, usize, Vec<Cow<'a, Sensors>>)> {
+        let pairs = self.encoders.iter().zip(&self.groups);
+        pairs.map(move |(encoder, &group)| {
+            let own = |groups: &&'a [Sensors]| match self.axes[group] {
+                Some(axes) if !encoder.sees_covariates() => groups[group].without_covariates(axes),
+                _ => Cow::Borrowed(&groups[group]),
+            };
+            (&**encoder, group, samples.iter().map(own).collect())
+        })
+    }
+
     /// Finds what the parts take from training data before training: priors, means and spreads, places, functions.
     pub fn fit(
         &self,
         entries: &mut [Entry],
-        coords: &[Channel],
+        groups: &[Group],
         training: &[ScaledSample],
     ) -> Result<()> {
-        let sensors: Vec<&Sensors> = training.iter().map(|s| &s.sensors).collect();
-        for encoder in &self.encoders {
-            encoder.fit(entries, coords, &sensors)?;
+        let samples: Vec<&[Sensors]> = training.iter().map(|s| &s.groups[..]).collect();
+        let mut seen = Vec::new();
+        for (encoder, group, own) in self.seen(&samples) {
+            let sensors: Vec<&Sensors> = own.iter().map(|s| &**s).collect();
+            encoder.fit(entries, groups[group].coordinates(), &sensors)?;
+            seen.extend(encoder.function_moments(entries, &sensors));
         }
-        self.core.fit(entries, training, self.decoder.basis())?;
+        let answer = self.decoder.basis();
+        let training = Training {
+            samples: training,
+            answer,
+            seen,
+        };
+        self.core.fit(entries, &training)?;
         match &self.decoder {
-            Decoder::Contraction(c) => c.functions.fit(entries, training),
+            Decoder::Contraction(c) => c.functions.fit(entries, training.samples),
             Decoder::Grid => Ok(()),
         }
     }
 
-    /// What never changes for these sensors, for every sample.
-    pub fn encode(&self, entries: &[Entry], sensors: &[&Sensors]) -> Result<Vec<Code>> {
-        let mut codes: Vec<Code> = vec![Vec::new(); sensors.len()];
-        for encoder in &self.encoders {
-            let encoded = encoder.encode_all(entries, sensors)?;
+    /// What never changes for the sensors of every sample.
+    pub fn encode(&self, entries: &[Entry], samples: &[&[Sensors]]) -> Result<Vec<Code>> {
+        let mut codes: Vec<Code> = vec![Vec::new(); samples.len()];
+        for (encoder, _, own) in self.seen(samples) {
+            let sensors: Vec<&Sensors> = own.iter().map(|s| &**s).collect();
+            let encoded = encoder.encode_all(entries, &sensors)?;
             codes.iter_mut().zip(encoded).for_each(|(c, e)| c.push(e));
         }
         Ok(codes)
@@ -207,18 +252,18 @@ impl Parts {
         self.decoder.contraction()
     }
 
-    /// The basis of a projection that is all the core sees.
-    pub fn seen_basis(&self) -> Option<&Basis> {
-        match &self.encoders[..] {
-            [only] => only.basis(),
-            _ => None,
-        }
+    /// The bases of encoders that give functions by their coefficients, where no encoder has learned weights.
+    pub fn seen_bases(&self) -> Option<Vec<&Basis>> {
+        let learned = |e: &EncoderConfig| matches!(e, EncoderConfig::Heads(_));
+        let bases: Vec<&Basis> = self.encoders.iter().filter_map(|e| e.basis()).collect();
+        let fixed = !bases.is_empty() && !self.config.encoders.iter().any(learned);
+        fixed.then_some(bases)
     }
 
     /// Whether codes can be transformed by such symmetries, in place of the sensors.
-    pub fn has_symmetries(&self, symmetries: Symmetries, coords: &[Channel]) -> bool {
-        let mut encoders = self.encoders.iter();
-        encoders.all(|e| e.has_symmetries(symmetries, coords))
+    pub fn has_symmetries(&self, symmetries: Symmetries, groups: &[Group]) -> bool {
+        let mut encoders = self.encoders.iter().zip(&self.groups);
+        encoders.all(|(e, &g)| e.has_symmetries(symmetries, groups[g].coordinates()))
     }
 
     pub fn transform(&self, code: &mut Code, symmetry: &Symmetry, ends: &[[f64; 2]]) {
@@ -229,11 +274,8 @@ impl Parts {
 
     /// Whether any part of a sample's sensors will do.
     pub fn takes_any_sensors(&self) -> bool {
-        self.layouts().contains(&Layout::Variable)
-            && !matches!(
-                self.config.encoders[0],
-                crate::encoders::EncoderConfig::Krige(_)
-            )
+        let kriged = |e: &EncoderConfig| matches!(e, EncoderConfig::Krige(_));
+        self.layouts().contains(&Layout::Variable) && !self.config.encoders.iter().any(kriged)
     }
 
     /// The layouts this network can learn from.
@@ -247,16 +289,40 @@ impl Parts {
         sensors.max(self.core.rows())
     }
 
-    /// How far a projection misses readings that it does not see, as a share of their spread.
-    pub fn left_out(&self, entries: &[Entry], sensors: &[&Sensors]) -> Option<f64> {
-        let mut encoders = self.encoders.iter();
-        encoders.find_map(|e| e.left_out(entries, sensors))
+    /// How far projections miss readings that they do not see, as a share of their spread, group by group.
+    pub fn left_out(&self, entries: &[Entry], samples: &[&[Sensors]]) -> Vec<(usize, f64)> {
+        let missed = self.seen(samples).filter_map(|(encoder, group, own)| {
+            let sensors: Vec<&Sensors> = own.iter().map(|s| &**s).collect();
+            Some((group, encoder.left_out(entries, &sensors)?))
+        });
+        missed.collect()
     }
 
-    /// The weights of the heads at one sample's sensors, `[sensors, heads]`.
-    pub fn head_weights(&self, params: &Params, code: &Code) -> Option<Vec<f32>> {
-        let mut all = self.encoders.iter().zip(code);
-        all.find_map(|(encoder, encoded)| encoder.head_weights(params, encoded))
+    /// Groups that no encoder takes.
+    pub fn unseen(&self, groups: &[Group]) -> Vec<usize> {
+        let unseen = (0..groups.len()).filter(|g| !self.groups.contains(g));
+        unseen.collect()
+    }
+
+    /// Whether anything in it sees the covariates of this group's sensors, or (of none) of queries.
+    pub fn sees_covariates(&self, group: Option<usize>) -> bool {
+        match group {
+            Some(group) => {
+                let mut encoders = self.encoders.iter().zip(&self.groups);
+                encoders.any(|(e, &g)| g == group && e.sees_covariates())
+            }
+            None => self
+                .contraction()
+                .is_some_and(|c| c.functions.sees_covariates()),
+        }
+    }
+
+    /// The weights of the heads at one sample's sensors, `[sensors, heads]`, and the group where they stand.
+    pub fn head_weights(&self, params: &Params, code: &Code) -> Option<(usize, Vec<f32>)> {
+        let mut all = self.encoders.iter().zip(&self.groups).zip(code);
+        all.find_map(|((encoder, &group), encoded)| {
+            Some((group, encoder.head_weights(params, encoded)?))
+        })
     }
 
     /// Numbers of activations that each operation of a training step may keep, for so many samples, with so many

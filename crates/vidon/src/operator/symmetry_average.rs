@@ -4,11 +4,12 @@
 //!   β̄ = 1/|G| Σ_g g⁻¹ β(g c).
 //!
 //! Where the answers for two images differ, one of them is wrong: averaging takes part of the error away, at
-//! the price of a few more rows through the network. It needs a network that sees its sensors through a
-//! projection alone, and a fixed basis. A function that some symmetries take out of that basis is averaged
+//! the price of a few more rows through the network. It needs a network that sees its sensors through projections,
+//! moments and scalars alone, and a fixed basis. A function that some symmetries take out of that basis is averaged
 //! over the others.
 
-use crate::data::{Channel, Scaling};
+use crate::data::scaling::MinMax;
+use crate::data::{Group, Kind, Meta, Scaling};
 use crate::error::Result;
 use crate::network::{Params, Tensor, to_vec};
 use crate::operator::{Code, Parts};
@@ -35,29 +36,37 @@ impl SymmetryAverage {
     pub fn of(
         parts: &Parts,
         symmetries: Symmetries,
-        coords: &[Channel],
+        meta: &Meta,
         scaling: Option<&Scaling>,
     ) -> Option<Self> {
-        if coords.len() > MOST_AXES {
+        let axes = meta.space().len();
+        if axes > MOST_AXES {
             return None;
         }
-        let seen = parts.seen_basis()?;
+        let seen = parts.seen_bases()?;
         let frame = parts.decoder.basis()?.frame();
         let times = frame.times.max(1);
         let functions = parts.decoder.basis()?.len() / times;
         let basis = Basis::whole(frame.space(), functions);
-        let Frame { lo, hi, .. } = seen.frame();
-        let same_box = (basis.frame()).is_box(lo.iter().zip(hi).map(|(lo, hi)| [*lo, *hi]));
-        let signs = scaling.is_none_or(|n| n.sensor_values.keeps_zero() && n.targets.keeps_zero());
+        let same_box = seen.iter().all(|own| {
+            let Frame { lo, hi, .. } = own.frame();
+            (basis.frame()).is_box(lo.iter().zip(hi).map(|(lo, hi)| [*lo, *hi]))
+        });
+        let turned =
+            |(own, group): (&MinMax, &Group)| group.kind == Kind::Scalars || own.keeps_zero();
+        let signs = scaling.is_none_or(|n| {
+            let mut groups = n.groups.iter().zip(&meta.groups);
+            groups.all(turned) && n.targets.keeps_zero()
+        });
         let still = Symmetries {
             shifts: false,
             ..symmetries
         };
-        let able = parts.has_symmetries(still, coords)
+        let able = parts.has_symmetries(still, &meta.groups)
             && same_box
             && basis.has_symmetries(false)
             && (signs || !symmetries.odd);
-        let all = symmetries.all(coords.len());
+        let all = symmetries.all(axes);
         if !able || all.len() < 2 {
             return None;
         }
@@ -117,7 +126,7 @@ mod tests {
     use super::*;
     use crate::config::ModelConfig;
     use crate::cores::{CoreConfig, MlpConfig};
-    use crate::data::{Dims, Meta, Rows, Sample, ScaledSample};
+    use crate::data::{Channel, Rows, Sample, ScaledSample};
     use crate::decoders::{BasisConfig, DecoderConfig};
     use crate::encoders::{EncoderConfig, ProjectionConfig};
     use crate::operator::{Design, Operator};
@@ -168,6 +177,7 @@ mod tests {
             };
             let config = ModelConfig {
                 encoders: vec![EncoderConfig::Projection(ProjectionConfig {
+                    group: None,
                     frame: frame(2, seen, 0),
                     functions: 15,
                 })],
@@ -181,25 +191,20 @@ mod tests {
                 }),
             };
             let mut rng = stream(1, "images", 0);
-            let mut sample = || Sample {
-                name: None,
-                sensor_coords: Rows::of(2, (0..80).map(|_| rng.random()).collect()),
-                sensor_values: Rows::of(1, (0..40).map(|_| rng.random()).collect()),
-                query_coords: Arc::new(Rows::of(
-                    names.len(),
-                    (0..20 * names.len()).map(|_| rng.random()).collect(),
-                )),
-                targets: Rows::of(2, (0..40).map(|_| rng.random()).collect()),
+            let mut rows = |count: usize, width: usize| {
+                Rows::of(width, (0..count * width).map(|_| rng.random()).collect())
+            };
+            let mut sample = || {
+                let queries = rows(20, names.len());
+                Sample::of(rows(40, 2), rows(40, 1), Arc::new(queries), rows(20, 2))
             };
             let samples = [sample(), sample(), sample()];
-            let scaling = Scaling::fit(&samples, false, odd).unwrap();
-            let (parts, mut entries) = Parts::new(&config, Dims::from(&meta), 0).unwrap();
+            let scaling = Scaling::fit(&meta, &samples, false, odd).unwrap();
+            let (parts, mut entries) = Parts::new(&config, &meta, 0).unwrap();
             let training: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
-            parts
-                .fit(&mut entries, &meta.sensor_coords, &training)
-                .unwrap();
+            parts.fit(&mut entries, &meta.groups, &training).unwrap();
             let answer = |symmetries: Symmetries, sample: &Sample| {
-                let (parts, _) = Parts::new(&config, Dims::from(&meta), 0).unwrap();
+                let (parts, _) = Parts::new(&config, &meta, 0).unwrap();
                 let design = Design::new(parts, meta.clone(), Some(scaling.clone()), symmetries);
                 let operator = Operator::with_numbers(design, entries.clone());
                 let answers = operator.predict_samples(&[sample]).unwrap();
@@ -226,19 +231,14 @@ mod tests {
                 rows.data_mut().chunks_mut(width).for_each(|p| p.swap(0, 1));
                 rows
             };
-            let moved = |motion: &dyn Fn(&Rows) -> Rows, sign: f32| Sample {
-                sensor_coords: motion(&samples[0].sensor_coords),
-                query_coords: Arc::new(motion(&samples[0].query_coords)),
-                sensor_values: Rows::of(
-                    1,
-                    samples[0]
-                        .sensor_values
-                        .data()
-                        .iter()
-                        .map(|v| sign * v)
-                        .collect(),
-                ),
-                ..samples[0].clone()
+            let moved = |motion: &dyn Fn(&Rows) -> Rows, sign: f32| {
+                let mut image = samples[0].clone();
+                image.query_coords = Arc::new(motion(&image.query_coords));
+                let sensors = &mut image.groups[0];
+                sensors.coords = motion(&sensors.coords);
+                let values = sensors.values.data_mut();
+                values.iter_mut().for_each(|v| *v *= sign);
+                image
             };
             let sign = if odd { -1.0 } else { 1.0 };
             let apart = |symmetries: Symmetries| -> f32 {

@@ -8,7 +8,7 @@ mod sample;
 
 use std::path::Path;
 
-use crate::data::{Meta, Rows, Sample};
+use crate::data::{Kind, Meta, Rows, Sample};
 use crate::error::Result;
 use crate::files::ending;
 use crate::plot::draw::ENDINGS;
@@ -38,14 +38,17 @@ impl Picture {
         Self::of(sample::prediction_panels(meta, sample, prediction), 2)
     }
 
-    /// Rows of four: input, truth, prediction (on one colour scale) and error, for every component and time shown.
+    /// Rows of input (a panel a group of sensors), truth, prediction (on one colour scale) and error, for every
+    /// component and time shown.
     pub fn comparison(meta: &Meta, sample: &Sample, prediction: &Rows) -> Self {
-        Self::of(sample::comparison_panels(meta, sample, prediction), 4)
+        let located = meta.groups.iter().filter(|g| g.kind != Kind::Scalars);
+        let columns = located.count() + 3;
+        Self::of(sample::comparison_panels(meta, sample, prediction), columns)
     }
 
-    /// The weights ω_j of every head on the sensors, as multiples of the mean weight 1/m.
-    pub fn heads(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Self {
-        Self::of(sample::head_panels(meta, sample, heads), 4)
+    /// The weights ω_j of every head on the sensors of a group, as multiples of the mean weight 1/m.
+    pub fn heads(meta: &Meta, sample: &Sample, group: usize, heads: &[Vec<f64>]) -> Self {
+        Self::of(sample::head_panels(meta, sample, group, heads), 4)
     }
 
     /// The loss and the validation errors over the steps of a training.

@@ -1,6 +1,6 @@
 //! A sample as panels: its sensors coloured by value, and its targets (at several times, where there is time).
 
-use crate::data::{Channel, Meta, Rows, Sample};
+use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, coordinates};
 use crate::plot::labels::{label_digits, number};
 use crate::plot::panel::{Marks, Panel, extent};
 
@@ -40,9 +40,12 @@ pub(super) fn prediction_panels(meta: &Meta, sample: &Sample, prediction: &Rows)
     panels
 }
 
-/// Rows of four: input, truth, prediction (on one colour scale) and error, for every component and time shown.
+/// Rows of input (of every group what it reads first), truth, prediction (on one colour scale) and error, for every
+/// component and time shown.
 pub(super) fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows) -> Vec<Panel> {
-    let input = sensor_panels(meta, sample, "");
+    let groups = 0..meta.groups.len();
+    let inputs = groups.flat_map(|g| group_panels(meta, sample, g, "").into_iter().next());
+    let inputs: Vec<Panel> = inputs.collect();
     let queries = &sample.query_coords;
     let mut panels = Vec::new();
     for k in 0..meta.targets.len() {
@@ -54,6 +57,7 @@ pub(super) fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows)
             _ => truth.clone(),
         };
         let scale = extent(seen.iter().copied());
+        // Where the truth is not known there is no error.
         let worst = error.iter().fold(0.0, |w: f64, e| w.max(e.abs()));
         let show = |values: &[f64], word: &str, scale: [f64; 2]| {
             field_panels(meta, queries, k, values, "", word, scale)
@@ -64,15 +68,21 @@ pub(super) fn comparison_panels(meta: &Meta, sample: &Sample, prediction: &Rows)
         );
         let errors = show(&error, "error", [-worst, worst]);
         for ((truth, prediction), error) in truths.into_iter().zip(predictions).zip(errors) {
-            panels.extend([input[0].clone(), truth, prediction, error]);
+            panels.extend(inputs.iter().cloned().chain([truth, prediction, error]));
         }
     }
     panels
 }
 
-/// The weights ω_j of every head on the sensors, as multiples of the mean weight 1/m.
-pub(super) fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> Vec<Panel> {
-    let count = sample.sensor_coords.len();
+/// The weights ω_j of every head on the sensors of a group, as multiples of the mean weight 1/m.
+pub(super) fn head_panels(
+    meta: &Meta,
+    sample: &Sample,
+    group: usize,
+    heads: &[Vec<f64>],
+) -> Vec<Panel> {
+    let (sensors, axes) = (&sample.groups[group], meta.groups[group].coordinates());
+    let count = heads[0].iter().filter(|w| !w.is_nan()).count();
     heads
         .iter()
         .enumerate()
@@ -80,23 +90,70 @@ pub(super) fn head_panels(meta: &Meta, sample: &Sample, heads: &[Vec<f64>]) -> V
             let title = format!("head {}: weight × {count} sensors", h + 1);
             let channel = Channel::named("weight × m");
             let values = weights.iter().map(|w| w * count as f64).collect();
-            let coords = &sample.sensor_coords;
-            panel(title, &meta.sensor_coords, coords, &channel, values)
+            panel(title, axes, &sensors.coords, &channel, values)
         })
         .collect()
 }
 
+/// What all groups of sensors read. Parameters stand in the titles.
 pub(super) fn sensor_panels(meta: &Meta, sample: &Sample, caption: &str) -> Vec<Panel> {
-    let (count, coords) = (sample.sensor_coords.len(), &sample.sensor_coords);
-    meta.sensor_values
-        .iter()
-        .enumerate()
-        .map(|(k, channel)| {
-            let title = format!("{caption}{} at {count} sensors", channel.label());
-            let values = column(&sample.sensor_values, k);
-            panel(title, &meta.sensor_coords, coords, channel, values)
-        })
+    let groups = 0..meta.groups.len();
+    groups
+        .flat_map(|g| group_panels(meta, sample, g, caption))
         .collect()
+}
+
+/// What a group of sensors reads, a panel a column; points without values by their places.
+fn group_panels(meta: &Meta, sample: &Sample, group: usize, caption: &str) -> Vec<Panel> {
+    let (sensors, described) = (&sample.groups[group], &meta.groups[group]);
+    let (name, axes) = (&described.name, described.coordinates());
+    let first = meta.groups.iter().position(|g| g.kind != Kind::Scalars);
+    let parameters = match first == Some(group) {
+        true => parameters(meta, sample),
+        false => String::new(),
+    };
+    let title = |label: &str, count: usize| match (described.kind, &name[..]) {
+        (Kind::Points, name) if label.is_empty() => format!("{caption}{count} points of {name}"),
+        (Kind::Points, name) => format!("{caption}{label} of {count} points of {name}"),
+        (_, Group::USUAL) => format!("{caption}{label} at {count} sensors"),
+        (_, name) => format!("{caption}{label} at {count} sensors of {name}"),
+    };
+    match described.kind {
+        Kind::Scalars => Vec::new(),
+        _ if described.values.is_empty() => {
+            let (count, channel) = (sensors.len(), Channel::named(name.as_str()));
+            let title = title("", count) + &parameters;
+            vec![panel(
+                title,
+                axes,
+                &sensors.coords,
+                &channel,
+                vec![1.0; count],
+            )]
+        }
+        _ => {
+            let columns = described.values.iter().enumerate();
+            let columns = columns.map(|(k, channel)| {
+                let values = column(&sensors.values, k);
+                let count = values.iter().filter(|v| !v.is_nan()).count();
+                let title = title(&channel.label(), count) + &parameters;
+                panel(title, axes, &sensors.coords, channel, values)
+            });
+            columns.collect()
+        }
+    }
+}
+
+/// The parameters of a sample, as they stand in a title.
+fn parameters(meta: &Meta, sample: &Sample) -> String {
+    let groups = meta.groups.iter().zip(&sample.groups);
+    let scalars = groups.filter(|(g, _)| g.kind == Kind::Scalars);
+    let all = scalars.flat_map(|(g, own)| g.values.iter().zip(own.values.data()));
+    let all = all.map(|(channel, v)| match v.is_nan() {
+        true => format!(", {} –", channel.name),
+        false => format!(", {} {v}", channel.name),
+    });
+    all.collect()
 }
 
 /// Component `k` of a function at the queries: one panel, or one a time.
@@ -109,7 +166,7 @@ fn field_panels(
     word: &str,
     scale: [f64; 2],
 ) -> Vec<Panel> {
-    let (axes, channel) = (&meta.query_coords, &meta.targets[k]);
+    let (axes, channel) = (coordinates(&meta.query_coords), &meta.targets[k]);
     // All slices in one frame.
     let whole = panel(String::new(), axes, queries, channel, values.to_vec());
     slices(queries, axes)
@@ -136,7 +193,7 @@ fn column(rows: &Rows, k: usize) -> Vec<f64> {
     rows.iter().map(|row| row[k] as f64).collect()
 }
 
-/// One panel of `values` at `coords`, drawn over the first two coordinates.
+/// One panel of `values` at `coords`, drawn over the first two coordinates; without those that are missing.
 fn panel(
     title: String,
     axes: &[Channel],
@@ -144,16 +201,20 @@ fn panel(
     channel: &Channel,
     values: Vec<f64>,
 ) -> Panel {
+    let known = |v: &f64| !v.is_nan();
+    let places = coords.iter().zip(&values).filter(|(_, v)| known(v));
+    let places: Vec<&[f32]> = places.map(|(p, _)| p).collect();
+    let values: Vec<f64> = values.iter().copied().filter(known).collect();
     let (y_label, marks) = match axes {
         [_] => (
             channel.label(),
             Marks::Curve {
-                x: column(coords, 0),
+                x: places.iter().map(|p| p[0] as f64).collect(),
                 values,
             },
         ),
         _ => {
-            let places = coords.iter().map(|p| [p[0] as f64, p[1] as f64]).collect();
+            let places = places.iter().map(|p| [p[0] as f64, p[1] as f64]).collect();
             (axes[1].label(), Marks::Points { places, values })
         }
     };
@@ -242,6 +303,7 @@ fn slices(coords: &Rows, axes: &[Channel]) -> Vec<(String, Vec<usize>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Sensors;
     use crate::domain::product;
     use std::sync::Arc;
 
@@ -258,13 +320,13 @@ mod tests {
 
     fn sample(axes: &[Vec<f64>]) -> Sample {
         let queries = Rows::of_f64(axes.len(), &product(axes));
-        Sample {
-            name: None,
-            sensor_coords: Rows::of(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
-            sensor_values: Rows::of(1, vec![1.0, 2.0, 3.0]),
-            targets: Rows::of(1, (0..queries.len()).map(|i| i as f32).collect()),
-            query_coords: Arc::new(queries),
-        }
+        let targets = (0..queries.len()).map(|i| i as f32).collect();
+        Sample::of(
+            Rows::of(2, vec![0.0, 0.0, 1.0, 0.5, 0.3, 0.9]),
+            Rows::of(1, vec![1.0, 2.0, 3.0]),
+            Arc::new(queries),
+            Rows::of(1, targets),
+        )
     }
 
     #[test]
@@ -314,5 +376,53 @@ mod tests {
             };
             assert!(places.len() > 300);
         }
+    }
+
+    /// A panel a column, without what is missing; parameters in the title of the first.
+    #[test]
+    fn every_group_has_its_panels() {
+        let channels =
+            |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
+        let group = |name: &str, kind: Kind, values: &[&str]| Group {
+            kind,
+            gaps: kind == Kind::Field,
+            ..Group::field(name, channels(&["x", "y"]), channels(values))
+        };
+        let run = Group {
+            coords: vec![],
+            ..group("run", Kind::Scalars, &["hours"])
+        };
+        let groups = vec![
+            run,
+            group("air", Kind::Field, &["T", "q"]),
+            group("drops", Kind::Points, &[]),
+        ];
+        let meta = Meta::of_groups("t", groups, channels(&["x", "y"]), channels(&["u"]));
+        let mut sample = sample(&[vec![0.0, 1.0], vec![0.0, 1.0]]);
+        let air = Sensors {
+            values: Rows::of(2, vec![1.0, f32::NAN, 2.0, 5.0, f32::NAN, 6.0]),
+            ..sample.groups[0].clone()
+        };
+        let drops = Sensors {
+            values: Rows::without_columns(3),
+            ..sample.groups[0].clone()
+        };
+        sample.groups = vec![Sensors::scalars(&[1.5]), air, drops];
+        let panels = sensor_panels(&meta, &sample, "");
+        let titles: Vec<&str> = panels.iter().map(|p| &p.title[..]).collect();
+        assert_eq!(
+            titles,
+            [
+                "T at 2 sensors of air, hours 1.5",
+                "q at 2 sensors of air, hours 1.5",
+                "3 points of drops"
+            ]
+        );
+        assert_eq!(panels[1].values(), [5.0, 6.0]);
+        sample.targets.data_mut()[2] = f32::NAN;
+        let found = sample.targets.clone().without_gaps();
+        let panels = comparison_panels(&meta, &sample, &found);
+        assert_eq!(panels.len(), 5);
+        assert_eq!(panels[4].values(), [0.0; 3]);
     }
 }

@@ -14,8 +14,9 @@ use std::f64::consts::PI;
 
 use rayon::prelude::*;
 
+use crate::data::Channel;
 use crate::spaces::frame::{Family, Frame};
-use crate::spaces::symmetry::Symmetry;
+use crate::spaces::symmetry::{Symmetries, Symmetry};
 
 /// Rows worked out at a time.
 const BLOCK: usize = 256;
@@ -132,6 +133,15 @@ impl Basis {
         self.waves.iter().map(order).collect()
     }
 
+    /// Which function is the constant, if one is.
+    pub(crate) fn constant(&self) -> Option<usize> {
+        let constant = |w: &(Vec<i32>, bool)| w.0.iter().all(|k| *k == 0);
+        match self.frame.family {
+            Family::Sine => None,
+            _ => self.waves.iter().position(constant),
+        }
+    }
+
     /// What `axis` has.
     fn family(&self, axis: usize) -> Family {
         match self.frame.times {
@@ -145,6 +155,12 @@ impl Basis {
     pub(crate) fn has_symmetries(&self, shifts: bool) -> bool {
         let indexed = self.frame.times == 0 && !self.index.is_empty();
         indexed && (!shifts || self.frame.family == Family::Periodic)
+    }
+
+    /// Whether it can take such symmetries of the box of these coordinates.
+    pub(crate) fn has_symmetries_of(&self, symmetries: Symmetries, coords: &[Channel]) -> bool {
+        let ends = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
+        self.frame.is_box(ends) && self.has_symmetries(symmetries.shifts)
     }
 
     /// Takes the coefficients of functions (one after the other) to those of their images: f'(x') = ±f(x).

@@ -63,9 +63,49 @@ pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
     Ok((mean.iter().map(|m| *m as f32).collect(), spread))
 }
 
+/// Mean, then standard deviation of every component of numbers that are there.
+pub(crate) fn means_and_deviations<'a>(
+    rows: impl Iterator<Item = &'a [f32]>,
+    width: usize,
+) -> Vec<f32> {
+    let mut counts = vec![0.0f64; width];
+    let (mut sums, mut squares) = (vec![0.0f64; width], vec![0.0f64; width]);
+    for row in rows.flat_map(|r| r.chunks(width)) {
+        for (c, v) in row.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
+            counts[c] += 1.0;
+            sums[c] += *v as f64;
+            squares[c] += (*v as f64).powi(2);
+        }
+    }
+    let means = sums.iter().zip(&counts).map(|(s, n)| s / n.max(1.0));
+    let spreads = means.clone().zip(squares.iter().zip(&counts));
+    let spreads = spreads.map(|(m, (s, n))| {
+        let square = s / n.max(1.0);
+        let variance = square - m * m;
+        // A component that never varies is not scaled.
+        if variance > 1e-12 * square {
+            variance.sqrt()
+        } else {
+            1.0
+        }
+    });
+    means.clone().chain(spreads).map(|v| v as f32).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn means_pass_over_what_is_missing() {
+        let rows = [
+            [1.0, 5.0, f32::NAN],
+            [f32::NAN, 5.0, f32::NAN],
+            [3.0, 5.0, f32::NAN],
+        ];
+        let found = means_and_deviations(rows.iter().map(|r| &r[..]), 3);
+        assert_eq!(found, [2.0, 5.0, 0.0, 1.0, 1.0, 1.0]);
+    }
 
     /// A small component beside a large one is seen in its own units.
     #[test]

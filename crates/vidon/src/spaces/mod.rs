@@ -9,7 +9,7 @@ pub(crate) mod linalg;
 mod symmetry;
 
 pub(crate) use basis::Basis;
-pub(crate) use fits::{MEASURED, all_along, at_once, mean_and_spread};
+pub(crate) use fits::{MEASURED, all_along, at_once, mean_and_spread, means_and_deviations};
 pub use frame::{Family, Frame};
 pub(crate) use least_squares::{LeastSquares, one_by_one, side_by_side};
 pub use symmetry::Symmetries;

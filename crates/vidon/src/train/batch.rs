@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rand::seq::{SliceRandom, index};
 
-use crate::data::{Rows, Sensors};
+use crate::data::{Group, Kind, Rows, Sensors};
 use crate::error::Result;
 use crate::network::Entry;
 use crate::operator::{Code, Design};
@@ -67,9 +67,10 @@ pub(crate) fn draw<'a>(
 ) -> Result<Vec<StepSample<'a>>> {
     let rng = &mut stream(train.seed, "step", step);
     let all: Vec<&Prepared> = picked.iter().map(|&i| &samples.train[i]).collect();
-    let sensors: Vec<Option<Vec<usize>>> = all
+    let groups = &design.meta.groups;
+    let sensors: Vec<Vec<Option<Vec<usize>>>> = all
         .iter()
-        .map(|s| pick(rng, train.sensors, s.sensors.len()))
+        .map(|s| pick_sensors(rng, train.sensors, groups, &s.sensors))
         .collect();
     let questions = match &samples.targets {
         Some(_) => Vec::new(),
@@ -78,14 +79,14 @@ pub(crate) fn draw<'a>(
     let symmetries: Vec<Option<Symmetry>> = all
         .iter()
         .map(|_| {
-            let dim = design.meta.sensor_coords.len();
+            let dim = design.meta.space().len();
             let any = train.symmetries.any();
             any.then(|| train.symmetries.draw(dim, rng))
         })
         .collect();
     let ends: Vec<[f64; 2]> = match train.symmetries.any() {
         true => {
-            let coords = design.meta.sensor_coords.iter();
+            let coords = design.meta.space().iter();
             coords.map(|c| c.range.expect("checked before")).collect()
         }
         false => Vec::new(),
@@ -115,6 +116,21 @@ pub(crate) fn draw<'a>(
 fn pick(rng: &mut Rng, wanted: Option<usize>, available: usize) -> Option<Vec<usize>> {
     let wanted = wanted.filter(|&n| n < available)?;
     Some(index::sample(rng, available, wanted).into_vec())
+}
+
+/// Some of the sensors of every group that reads a function; what is summed or known of the whole sample stays
+/// whole.
+fn pick_sensors(
+    rng: &mut Rng,
+    wanted: Option<usize>,
+    groups: &[Group],
+    sensors: &[Sensors],
+) -> Vec<Option<Vec<usize>>> {
+    let some = groups.iter().zip(sensors).map(|(group, own)| {
+        let wanted = wanted.filter(|_| group.kind == Kind::Field);
+        pick(rng, wanted, own.len())
+    });
+    some.collect()
 }
 
 /// Queries and targets of every sample. Shared queries stay shared.
@@ -148,7 +164,7 @@ fn codes<'a>(
     design: &Design,
     entries: &[Entry],
     samples: &[&'a Prepared],
-    sensors: &[Option<Vec<usize>>],
+    sensors: &[Vec<Option<Vec<usize>>>],
     symmetries: &[Option<Symmetry>],
     ends: &[[f64; 2]],
 ) -> Result<Vec<Cow<'a, Code>>> {
@@ -166,17 +182,22 @@ fn codes<'a>(
     }
     let seen = samples.iter().zip(sensors).zip(symmetries);
     let seen = seen.map(|((sample, picked), symmetry)| {
-        let mut own = match picked {
-            Some(picked) => sample.sensors.select(picked),
-            None => sample.sensors.clone(),
-        };
-        if let Some(symmetry) = symmetry {
-            own.transform(symmetry, ends);
-        }
-        own
+        let groups = sample.sensors.iter().zip(picked).enumerate();
+        let own = groups.map(|(i, (sensors, picked))| {
+            let mut own = match picked {
+                Some(picked) => sensors.select(picked),
+                None => sensors.clone(),
+            };
+            let located = design.meta.groups[i].kind != Kind::Scalars;
+            if let Some(symmetry) = symmetry.as_ref().filter(|_| located) {
+                own.transform(symmetry, ends);
+            }
+            own
+        });
+        own.collect()
     });
-    let seen: Vec<Sensors> = seen.collect();
-    let seen: Vec<&Sensors> = seen.iter().collect();
+    let seen: Vec<Vec<Sensors>> = seen.collect();
+    let seen: Vec<&[Sensors]> = seen.iter().map(|groups| &groups[..]).collect();
     let codes = design.parts.encode(entries, &seen)?;
     Ok(codes.into_iter().map(Cow::Owned).collect())
 }

@@ -57,6 +57,7 @@ impl TargetFits {
     ) -> Result<Self> {
         let (times, outputs) = (basis.frame().times.max(1), samples[0].targets.width());
         let config = ProjectionConfig {
+            group: None,
             frame: basis.frame().space(),
             functions: basis.len() / times,
         };
@@ -76,9 +77,10 @@ impl TargetFits {
                 boxes.collect::<Vec<_>>()
             ));
         }
+        let axes = basis.frame().lo.len();
         let space = |s: &ScaledSample| match basis.frame().times {
             0 => Ok(Sensors {
-                coords: (*s.queries).clone(),
+                coords: s.queries.first_columns(axes).into_owned(),
                 values: s.targets.clone(),
             }),
             _ => fit_in_time(basis.frame(), s),
@@ -91,7 +93,15 @@ impl TargetFits {
         let known: Vec<&Sensors> = known.iter().collect();
         projection.choose(&mut entries, &known);
         let fits = projection.fits(&entries, &known);
-        if let Some(index) = fits.iter().position(|f| f.iter().any(|v| !v.is_finite())) {
+        // Of a component that a sample does not know there are no coefficients.
+        let lost = |(fit, sample): (&Vec<f32>, &&Sensors)| {
+            let own = fit.chunks_exact(fit.len() / sample.values.width());
+            own.enumerate().any(|(c, own)| {
+                let known = sample.values.column(c).any(|v| !v.is_nan());
+                known && own.iter().any(|v| !v.is_finite())
+            })
+        };
+        if let Some(index) = fits.iter().zip(&known).position(lost) {
             let what = "its targets have no finite fit; do some stand far outside of the frame of the recipe?";
             return Err(Error::sample(index, what));
         }
@@ -131,7 +141,8 @@ impl TargetFits {
     /// What the fit of a sample says at some places, as the network would answer.
     pub fn evaluate(&self, basis: &Basis, sample: usize, coords: &Rows) -> Rows {
         let (n, beta) = (basis.len(), self.of(sample, None).coefs);
-        let features = basis.evaluate(coords.data(), n);
+        let axes = basis.frame().lo.len();
+        let features = basis.evaluate(coords.first_columns(axes).data(), n);
         let values = features.chunks_exact(n).flat_map(|row| {
             beta.chunks_exact(n)
                 .map(move |own| row.iter().zip(own).map(|(f, b)| f * b).sum::<f32>())
@@ -142,13 +153,16 @@ impl TargetFits {
 
 /// Places in space and, for values there, the coefficients in time of every component.
 fn fit_in_time(frame: &Frame, sample: &ScaledSample) -> std::result::Result<Sensors, String> {
-    let (dim, outputs) = (sample.queries.width() - 1, sample.targets.width());
+    let (dim, outputs) = (frame.lo.len() - 1, sample.targets.width());
+    if sample.targets.has_gaps() {
+        return Err("coefficients = true needs all targets where the output lives in time, but some are missing; set coefficients = false".into());
+    }
     let bits = |p: &[f32]| p.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
     let (mut places, mut times) = (HashMap::new(), HashMap::new());
     let (mut coords, mut moments) = (Vec::new(), Vec::new());
     let mut cells = Vec::with_capacity(sample.queries.len());
     for point in sample.queries.iter() {
-        let (place, time) = point.split_at(dim);
+        let (place, time) = point[..dim + 1].split_at(dim);
         let next = places.len();
         let i = *places.entry(bits(place)).or_insert_with(|| {
             coords.extend_from_slice(place);
@@ -248,10 +262,10 @@ mod tests {
             .chunks(n)
             .flat_map(|row| [value(row, 0), value(row, 1)]);
         let sample = ScaledSample {
-            sensors: Sensors {
+            groups: vec![Sensors {
                 coords: Rows::of(2, vec![0.2, 0.7]),
                 values: Rows::of(1, vec![1.0]),
-            },
+            }],
             targets: Rows::of(2, targets.collect()),
             queries: Arc::new(points),
         };

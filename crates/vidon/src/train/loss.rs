@@ -1,7 +1,9 @@
 //! What a step makes small: a sum over some samples and what it counts, to be divided when all parts of a step are
 //! together.
 //!
-//!   mse = Σ (found - target)² / number of targets,   relative L² = Σ_samples ‖found - target‖/‖target‖ / samples.
+//!   mse = Σ (found - target)² / number of targets,   relative L² = Σ_samples ‖found - target‖/‖target‖ / samples,
+//!
+//! over the targets that are known.
 
 use crate::data::{Rows, Scaling};
 use crate::network::{Place, Sets, Tensor};
@@ -46,15 +48,17 @@ impl Measure<'_> {
         let place = Place::of(&found);
         match self.loss {
             Loss::Mse => {
-                let count = all.data().len() as f64;
-                let apart = found - place.rows(all);
-                let sum = (apart.clone() * apart).sum();
-                LossSum { sum, count }
+                let known = all.data().iter().filter(|v| !v.is_nan()).count();
+                let apart = apart(found, all);
+                LossSum {
+                    sum: (apart.clone() * apart).sum(),
+                    count: known as f64,
+                }
             }
             Loss::RelativeL2 => {
                 let factors = self.factors(&all, &offsets);
                 let factors: Tensor<2> = place.tensor(factors, [all.len(), width]);
-                let apart = (found - place.rows(all)) * factors;
+                let apart = apart(found, all) * factors;
                 let squares = Sets::new(offsets, &place.device).sum(apart.clone() * apart);
                 LossSum {
                     sum: (squares.sum_dim(1) + TINY).sqrt().sum(),
@@ -64,7 +68,8 @@ impl Measure<'_> {
         }
     }
 
-    /// What an error counts: relative to the norm of its sample's targets, in physical units.
+    /// What an error counts: relative to the norm of its sample's targets, in physical units; nothing where the
+    /// target is not known.
     fn factors(&self, targets: &Rows, offsets: &[usize]) -> Vec<f32> {
         let (width, mut truth) = (targets.width(), targets.clone());
         if let Some(scaling) = self.scaling {
@@ -74,11 +79,14 @@ impl Measure<'_> {
         let mut factors = Vec::with_capacity(truth.data().len());
         for w in offsets.windows(2) {
             let values = &truth.data()[w[0] * width..w[1] * width];
-            let square: f64 = values.iter().map(|v| (*v as f64).powi(2)).sum();
-            let least = LEAST * self.size * ((w[1] - w[0]) as f64).sqrt();
+            let known = values.iter().filter(|v| !v.is_nan());
+            let square: f64 = known.clone().map(|v| (*v as f64).powi(2)).sum();
+            let count = known.count() as f64 / width as f64;
+            let least = LEAST * self.size * count.sqrt();
             let norm = square.sqrt().max(least).max(TINY);
-            let row = spans.iter().map(|s| (*s as f64 / norm) as f32);
-            factors.extend(std::iter::repeat_n(row, w[1] - w[0]).flatten());
+            let row: Vec<f32> = spans.iter().map(|s| (*s as f64 / norm) as f32).collect();
+            let own = values.iter().zip(row.iter().cycle());
+            factors.extend(own.map(|(v, factor)| if v.is_nan() { 0.0 } else { *factor }));
         }
         factors
     }
@@ -88,8 +96,9 @@ impl Measure<'_> {
         let ([samples, p], place) = (beta.dims(), Place::of(&beta));
         let (roots, outputs) = (&answers[0].roots, answers[0].outputs);
         let spans = self.spans(outputs);
-        let coefs = answers.iter().flat_map(|a| &a.coefs).copied().collect();
-        let apart = beta - place.tensor(coefs, [samples, p]);
+        let coefs: Vec<f32> = answers.iter().flat_map(|a| &a.coefs).copied().collect();
+        // Those of a component of which a sample knows nothing do not count.
+        let apart = apart(beta, Rows::of(p, coefs));
         let count = samples as f64;
         match self.loss {
             Loss::Mse => {
@@ -115,6 +124,17 @@ impl Measure<'_> {
     }
 }
 
+/// How far apart they are, row by row; 0 where a target is missing.
+fn apart(found: Tensor<2>, targets: Rows) -> Tensor<2> {
+    let place = Place::of(&found);
+    let known = targets.has_gaps().then(|| place.rows(targets.known()));
+    let apart = found - place.rows(targets.without_gaps());
+    match known {
+        Some(known) => apart * known,
+        None => apart,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +154,7 @@ mod tests {
             norm: 5.0,
         }];
         let scaling = Scaling {
-            sensor_values: MinMax::between(&[0.0], &[1.0]),
+            groups: vec![MinMax::between(&[0.0], &[1.0])],
             targets: MinMax::between(&[0.0, 0.0], &[2.0, 0.5]),
         };
         let measure = |loss: Loss, size: f64| Measure {
@@ -147,8 +167,37 @@ mod tests {
             assert!((to_vec(found.sum)[0] - wanted).abs() < 1e-5, "{loss:?}");
             assert_eq!(found.count, 1.0);
         }
+        // A component that the sample does not know does not count.
+        let unknown = TargetCoefficients {
+            coefs: vec![0.0, 0.0, f32::NAN, f32::NAN],
+            roots: answers[0].roots.clone(),
+            ..*answers[0]
+        };
+        let found = measure(Loss::RelativeL2, 5.0).of_coefficients(beta(), &[&unknown]);
+        assert!((to_vec(found.sum)[0] - 8f32.sqrt() / 5.0).abs() < 1e-5);
         // Beside targets a million times as large, those of this sample are as good as zero.
         let found = measure(Loss::RelativeL2, 5e6).of_coefficients(beta(), &answers);
         assert!((to_vec(found.sum)[0] - 11.25f32.sqrt() / 5e3).abs() < 1e-6);
+    }
+
+    /// Targets that are missing change nothing, in neither loss: what is left is measured as if it were all.
+    #[test]
+    fn only_known_targets_count() {
+        let place = Place::single(device());
+        let measure = |loss: Loss| Measure {
+            loss,
+            scaling: None,
+            size: 1.0,
+        };
+        let with = Rows::of(2, vec![3.0, f32::NAN, f32::NAN, 4.0]);
+        for (loss, sum, count) in [
+            (Loss::Mse, 5.0, 2.0),
+            (Loss::RelativeL2, 5f32.sqrt() / 5.0, 1.0),
+        ] {
+            let found = place.tensor(vec![2.0, 70.0, -80.0, 6.0], [2, 2]);
+            let found = measure(loss).of_values(found, &[&with]);
+            assert!((to_vec(found.sum)[0] - sum).abs() < 1e-5, "{loss:?}");
+            assert_eq!(found.count, count);
+        }
     }
 }

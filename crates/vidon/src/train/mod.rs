@@ -19,6 +19,7 @@ mod samples;
 mod schedule;
 mod state_of_run;
 mod step;
+mod suits;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
@@ -26,6 +27,7 @@ pub use metrics::Record;
 pub use optimiser::Optimiser;
 pub use outcome::{Outcome, Stop};
 pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
+pub use samples::Floors;
 pub use schedule::Schedule;
 pub use state_of_run::RunState;
 
@@ -36,7 +38,7 @@ use std::time::{Duration, Instant};
 use vidon_kernels::{memory_limit, set_memory_limit};
 
 use crate::config::ModelConfig;
-use crate::data::{Dataset, Sample};
+use crate::data::{Dataset, Kind, Sample};
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
 use crate::network::Entry;
@@ -239,9 +241,34 @@ impl Training {
 
     /// What may not have been meant, in words.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let [_, values, _, targets] = self.design.meta.widths();
-        if self.recipe.train.symmetries.any() && values.max(targets) > 1 {
+        let mut notes = self.samples.notes.clone();
+        let (meta, parts) = (&self.design.meta, &self.design.parts);
+        let sensors = self.samples.floors.sensors.iter();
+        notes.extend(sensors.filter_map(|(name, share)| suits::poor_fit(name, *share)));
+        for group in parts.unseen(&meta.groups) {
+            let name = &meta.groups[group].name;
+            notes.push(format!("no encoder of the recipe sees the group {name}"));
+        }
+        let groups = meta.groups.iter().enumerate();
+        let places = groups.map(|(i, g)| (Some(i), &g.coords, g.name.as_str()));
+        for (group, channels, name) in places.chain([(None, &meta.query_coords, "the queries")]) {
+            let covariate = channels.iter().find(|c| c.covariate);
+            if let Some(covariate) = covariate.filter(|_| !parts.sees_covariates(group)) {
+                let who = if group.is_some() {
+                    "heads"
+                } else {
+                    "a learned decoder"
+                };
+                notes.push(format!(
+                    "the covariates of {name} ({} …) are not looked at: {who} would",
+                    covariate.name
+                ));
+            }
+        }
+        let fields = meta.groups.iter().filter(|g| g.kind == Kind::Field);
+        let widest = fields.map(|g| g.values.len()).max().unwrap_or(0);
+        let targets = meta.targets.len();
+        if self.recipe.train.symmetries.any() && widest.max(targets) > 1 {
             notes.push(
                 "symmetries move every component as a field of its own: right for temperature and salinity, wrong for the components of a vector (symmetries = {} leaves them out)"
                     .into(),
@@ -262,12 +289,9 @@ impl Training {
         notes
     }
 
-    /// How far the functions of a network are from the training data, however well it learns: those of the
-    /// projection at sensors that a fit does not see, as a share of the spread of the readings; and those of
-    /// the decoder at the targets that they were fitted to, a relative L² error. None where that cannot be
-    /// told.
-    pub fn floors(&self) -> [Option<f64>; 2] {
-        self.samples.floors
+    /// How far the functions of the network are from the training data, however well it learns.
+    pub fn floors(&self) -> &Floors {
+        &self.samples.floors
     }
 
     /// The seconds that each of so many steps on all the samples takes, from the operator's numbers.

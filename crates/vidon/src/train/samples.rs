@@ -8,7 +8,9 @@ use rand::seq::index;
 use rayon::prelude::*;
 
 use crate::config::ModelConfig;
-use crate::data::{Channel, Dataset, Dims, Meta, Rows, Sample, ScaledSample, Scaling, Sensors};
+use crate::data::{
+    Channel, Dataset, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, coordinates,
+};
 use crate::encoders::Encoded;
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
@@ -19,6 +21,7 @@ use crate::rng::stream;
 use crate::spaces::all_along;
 use crate::train::coefficients::TargetFits;
 use crate::train::recipe::{Recipe, TrainRecipe};
+use crate::train::suits;
 
 /// Training samples whose fits are compared with their targets, and targets of each.
 const LOOKED_AT: usize = 16;
@@ -90,7 +93,8 @@ pub(crate) fn hold_out(samples: &mut Vec<Sample>, wanted: Option<usize>) -> Resu
 
 /// A training sample: its code where that never changes, its scaled sensors otherwise.
 pub(crate) struct Prepared {
-    pub sensors: Sensors,
+    /// Of every group; none where the code is kept, because nobody looks at them again.
+    pub sensors: Vec<Sensors>,
     pub code: Option<Code>,
     pub queries: Arc<Rows>,
     pub targets: Rows,
@@ -100,7 +104,8 @@ impl Prepared {
     /// Sensors that go through a network.
     pub fn seen_sensors(&self) -> usize {
         let in_code = |code: &Code| code.iter().map(Encoded::sensors).max().unwrap_or(0);
-        self.code.as_ref().map_or(self.sensors.len(), in_code)
+        let all = self.sensors.iter().map(Sensors::len).sum();
+        self.code.as_ref().map_or(all, in_code)
     }
 }
 
@@ -113,7 +118,9 @@ pub(crate) struct TrainingSamples {
     /// The training targets as coefficients, where steps compare those.
     pub targets: Option<TargetFits>,
     /// How far functions are from the data: see [`Training::floors`](crate::train::Training::floors).
-    pub floors: [Option<f64>; 2],
+    pub floors: Floors,
+    /// What the data look like that may not suit the network, in words.
+    pub notes: Vec<String>,
 }
 
 impl TrainingSamples {
@@ -125,9 +132,20 @@ impl TrainingSamples {
             val_codes: Vec::new(),
             size: 1.0,
             targets: None,
-            floors: [None; 2],
+            floors: Floors::default(),
+            notes: Vec::new(),
         }
     }
+}
+
+/// How far the functions of a network are from the training data, however well it learns.
+#[derive(Clone, Debug, Default)]
+pub struct Floors {
+    /// Of projections at sensors that a fit does not see, as a share of the spread of the readings: the group's
+    /// name, and the share.
+    pub sensors: Vec<(String, f64)>,
+    /// Of the decoder at the targets that they were fitted to, a relative L² error, where that can be told.
+    pub targets: Option<f64>,
 }
 
 /// The network for this data, with its numbers. `known` are those that were taken from the data before, in a
@@ -150,19 +168,21 @@ pub(crate) fn prepare(
     let options = &recipe.train;
     let scaling = match options.normalise {
         true => Some(Scaling::fit(
+            &meta,
             &train,
             options.log_values,
             options.symmetries.odd,
         )?),
         false => None,
     };
-    let (parts, mut entries) = Parts::new(&recipe.model, Dims::from(&meta), options.seed)?;
+    let (parts, mut entries) = Parts::new(&recipe.model, &meta, options.seed)?;
     check(recipe, &parts, &meta, scaling.as_ref())?;
     let design = Design::new(parts, meta, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
     }
     let (size, norms) = (root_mean_square(&train), norms(&train));
+    let notes = suits::doubts(&design.meta, &train);
     // In physical units, for a look at what the decoder's functions leave out.
     let looked_at: Vec<(usize, Rows)> = match options.coefficients {
         true => {
@@ -178,8 +198,8 @@ pub(crate) fn prepare(
     match known(&design, &entries)? {
         Some(numbers) => entries = numbers,
         None => {
-            let coords = &design.meta.sensor_coords;
-            design.parts.fit(&mut entries, coords, &scaled)?;
+            let groups = &design.meta.groups;
+            design.parts.fit(&mut entries, groups, &scaled)?;
         }
     }
     few_queries(&mut val, options);
@@ -190,43 +210,45 @@ pub(crate) fn prepare(
                 let what = "needs a fixed basis: decoder = { kind = \"basis\", … }";
                 Error::setting("train.coefficients", what).with_value(true)
             })?;
-            let coords = &design.meta.sensor_coords;
+            let coords = design.meta.space();
             let fits = TargetFits::new(basis, &scaled, norms, options.symmetries, coords)
                 .map_err(|e| e.of("training"))?;
             let floor = missed(&design, &fits, &scaled, &looked_at);
             (Some(fits), floor)
         }
     };
-    let sensors: Vec<&Sensors> = scaled.iter().map(|s| &s.sensors).collect();
-    let floors = [design.parts.left_out(&entries, &sensors), target_floor];
-    let coords = &design.meta.sensor_coords;
+    let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
+    let missed = design.parts.left_out(&entries, &groups).into_iter();
+    let floors = Floors {
+        sensors: missed
+            .map(|(g, share)| (design.meta.groups[g].name.clone(), share))
+            .collect(),
+        targets: target_floor,
+    };
     let symmetries = options.symmetries;
-    let kept = options.sensors.is_none()
-        && (!symmetries.any() || design.parts.has_symmetries(symmetries, coords));
+    let able = design.parts.has_symmetries(symmetries, &design.meta.groups);
+    let kept = options.sensors.is_none() && (!symmetries.any() || able);
     let codes: Vec<Option<Code>> = match kept {
         true => {
-            let codes = design.parts.encode(&entries, &sensors);
+            let codes = design.parts.encode(&entries, &groups);
             codes
                 .map_err(|e| e.of("training"))?
                 .into_iter()
                 .map(Some)
                 .collect()
         }
-        false => vec![None; sensors.len()],
+        false => vec![None; groups.len()],
     };
-    let whole = scaled
-        .into_iter()
-        .zip(codes)
-        .map(|(sample, code)| Prepared {
-            sensors: match code {
-                // Nobody looks at them again.
-                Some(_) => sample.sensors.select(&[]),
-                None => sample.sensors,
-            },
-            code,
-            queries: sample.queries,
-            targets: sample.targets,
-        });
+    let whole = scaled.into_iter().zip(codes);
+    let whole = whole.map(|(sample, code)| Prepared {
+        sensors: match code {
+            Some(_) => Vec::new(),
+            None => sample.groups,
+        },
+        code,
+        queries: sample.queries,
+        targets: sample.targets,
+    });
     let samples = TrainingSamples {
         train: whole.collect(),
         val_codes: Vec::new(),
@@ -234,6 +256,7 @@ pub(crate) fn prepare(
         size,
         targets,
         floors,
+        notes,
     };
     Ok((design, entries, samples))
 }
@@ -257,10 +280,13 @@ fn few_queries(val: &mut [Sample], options: &TrainRecipe) {
 /// Shifts and waves need periods that somebody stated.
 fn check_periods(recipe: &Recipe, meta: &Meta) -> Result<()> {
     // A query's that is a sensor's too has the sensor's ends.
-    let sensors = &meta.sensor_coords;
+    let groups = meta.groups.iter().flat_map(|g| g.coordinates());
+    let sensors: Vec<&Channel> = groups.collect();
     let own = |c: &&Channel| sensors.iter().all(|s| s.name != c.name);
-    let others = meta.query_coords.iter().take(sensors.len()).filter(own);
-    let open = sensors.iter().chain(others).find(|c| c.range.is_none());
+    let others = meta.query_coords.iter().take(meta.space().len());
+    let others = others.filter(own);
+    let mut all = sensors.iter().copied().chain(others);
+    let open = all.find(|c| c.range.is_none());
     let (shifts, waves) = (recipe.train.symmetries.shifts, recipe.model.takes_periods());
     match open.filter(|_| shifts || waves) {
         None => Ok(()),
@@ -306,22 +332,35 @@ fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<(
             model.name().name()
         ));
     }
-    if meta.query_coords.len() < meta.sensor_coords.len() {
+    let space = meta.space();
+    if coordinates(&meta.query_coords).len() < space.len() {
         return refuse(
             "symmetries move sensors and queries alike; here queries have fewer coordinates".into(),
         );
+    }
+    let located = meta.groups.iter().filter(|g| g.kind != Kind::Scalars);
+    let mut others = located.filter(|g| {
+        let same = |(a, b): (&Channel, &Channel)| (&a.name, a.range) == (&b.name, b.range);
+        let own = g.coordinates();
+        own.len() != space.len() || !own.iter().zip(space).all(same)
+    });
+    if let Some(other) = others.next() {
+        return refuse(format!(
+            "symmetries move all sensors alike, but {} have other coordinates than {}",
+            other.name, meta.groups[0].name
+        ));
     }
     let queries = &meta.query_coords;
     let elsewhere = |(i, s): &(usize, &Channel)| {
         queries[*i].name != s.name && queries.iter().any(|q| q.name == s.name)
     };
-    if let Some((_, channel)) = meta.sensor_coords.iter().enumerate().find(elsewhere) {
+    if let Some((_, channel)) = space.iter().enumerate().find(elsewhere) {
         return refuse(format!(
             "symmetries move sensors and queries alike, but {:?} has another place among the queries' coordinates; the data must have the sensors' coordinates first and in the same order",
             channel.name
         ));
     }
-    match meta.sensor_coords.iter().find(|c| c.range.is_none()) {
+    match space.iter().find(|c| c.range.is_none()) {
         None => Ok(()),
         Some(channel) => refuse(format!(
             "symmetries move sensors in their box, but all sensors have the same {:?}",
@@ -373,51 +412,45 @@ fn norms(samples: &[Sample]) -> Vec<f32> {
 }
 
 fn root_mean_square(samples: &[Sample]) -> f64 {
-    let squares = samples.iter().flat_map(|s| s.targets.data());
-    let sum: f64 = squares.map(|v| (*v as f64).powi(2)).sum();
-    let count: usize = samples.iter().map(|s| s.targets.len()).sum();
-    (sum / count as f64).sqrt()
+    let known = samples.iter().flat_map(|s| s.targets.data());
+    let known = known.filter(|v| !v.is_nan());
+    let sum: f64 = known.clone().map(|v| (*v as f64).powi(2)).sum();
+    let width = samples.first().map_or(1, |s| s.targets.width());
+    (sum * width as f64 / known.count().max(1) as f64).sqrt()
 }
 
-/// Ends of coordinates that the description leaves open: those of the data. Sensors and queries share them
-/// where they share the coordinate.
+/// Ends of what is known of places, where the description leaves them open: those of the data. Groups and queries
+/// share them where they share the name.
 fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
-    let ends = |places: fn(&Sample) -> &Rows, axis: usize| {
-        let numbers = train.iter().flat_map(|s| places(s).iter());
-        numbers.fold([f64::MAX, f64::MIN], |[lo, hi], p| {
+    let groups = meta.groups.len();
+    let sides = |meta: &Meta| -> Vec<Vec<Channel>> {
+        let groups = meta.groups.iter().map(|g| g.coords.clone());
+        groups.chain([meta.query_coords.clone()]).collect()
+    };
+    let before = sides(meta);
+    let extremes = |side: usize, axis: usize| {
+        let rows = train.iter().flat_map(|s| match side < groups {
+            true => s.groups[side].coords.iter(),
+            false => s.query_coords.iter(),
+        });
+        rows.fold([f64::MAX, f64::MIN], |[lo, hi], p| {
             [lo.min(p[axis] as f64), hi.max(p[axis] as f64)]
         })
     };
-    let [of_sensors, of_queries]: [fn(&Sample) -> &Rows; 2] =
-        [|s| &s.sensor_coords, |s| &*s.query_coords];
-    let before = meta.clone();
-    let sides = [
-        (
-            &mut meta.sensor_coords,
-            &before.query_coords,
-            of_sensors,
-            of_queries,
-        ),
-        (
-            &mut meta.query_coords,
-            &before.sensor_coords,
-            of_queries,
-            of_sensors,
-        ),
-    ];
-    for (channels, others, own, other) in sides {
-        for (axis, channel) in channels.iter_mut().enumerate() {
-            let same = others.iter().position(|c| c.name == channel.name);
-            let known = same.and_then(|i| others[i].range);
-            if channel.range.is_some() {
-                continue;
-            }
-            let [mut lo, mut hi] = ends(own, axis);
-            if let Some(other_axis) = same {
-                let [least, most] = known.unwrap_or_else(|| ends(other, other_axis));
-                (lo, hi) = (lo.min(least), hi.max(most));
-            }
-            channel.range = (lo < hi).then_some([lo, hi]);
-        }
+    let filled = |name: &str| {
+        let all = before.iter().enumerate();
+        let same = all.flat_map(|(side, channels)| {
+            let own = channels.iter().enumerate().filter(|(_, c)| c.name == name);
+            own.map(move |(axis, c)| c.range.unwrap_or_else(|| extremes(side, axis)))
+        });
+        let [lo, hi] = same.fold([f64::MAX, f64::MIN], |[lo, hi], [a, b]| {
+            [lo.min(a), hi.max(b)]
+        });
+        (lo < hi).then_some([lo, hi])
+    };
+    let open = meta.groups.iter_mut().flat_map(|g| &mut g.coords);
+    let open = open.chain(&mut meta.query_coords);
+    for channel in open.filter(|c| c.range.is_none()) {
+        channel.range = filled(&channel.name);
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn time_steps(
     let mut state = State::new(operator.entries(), false);
     let codes = operator.encode(0, &samples.iter().collect::<Vec<_>>())?;
     let prepared = samples.iter().zip(codes).map(|(sample, code)| Prepared {
-        sensors: crate::data::ScaledSample::from(sample.clone()).sensors,
+        sensors: sample.groups.clone(),
         code: train.sensors.is_none().then_some(code),
         queries: sample.query_coords.clone(),
         targets: sample.targets.clone(),

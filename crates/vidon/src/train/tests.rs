@@ -1,5 +1,6 @@
 //! What a training promises.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
@@ -29,13 +30,9 @@ fn dataset(path: &Path, count: usize) {
             let (m, level) = (rng.random_range(3..9), rng.random_range(-1.0..1.0f32));
             let mut numbers = |n: usize| (0..n).map(|_| rng.random::<f32>()).collect::<Vec<f32>>();
             let (x, y) = (numbers(m), numbers(6));
-            Sample {
-                name: None,
-                sensor_coords: Rows::of(1, x),
-                sensor_values: Rows::of(1, vec![level; m]),
-                targets: Rows::of(1, y.iter().map(|y| level * (1.0 + y)).collect()),
-                query_coords: std::sync::Arc::new(Rows::of(1, y)),
-            }
+            let targets = Rows::of(1, y.iter().map(|y| level * (1.0 + y)).collect());
+            let values = Rows::of(1, vec![level; m]);
+            Sample::of(Rows::of(1, x), values, Arc::new(Rows::of(1, y)), targets)
         })
         .collect();
     let mut writer = DatasetWriter::create(path, meta).unwrap();
@@ -288,13 +285,8 @@ fn data_that_do_not_suit_the_recipe_are_named() {
                 places[0] = 1e6;
             }
             let u: Vec<f32> = places.iter().step_by(2).map(|x| x * i as f32).collect();
-            Sample {
-                name: None,
-                sensor_coords: Rows::of(2, places.clone()),
-                sensor_values: Rows::of(1, u.clone()),
-                query_coords: std::sync::Arc::new(Rows::of(2, places)),
-                targets: Rows::of(1, u),
-            }
+            let (places, u) = (Rows::of(2, places), Rows::of(1, u));
+            Sample::of(places.clone(), u.clone(), Arc::new(places), u)
         });
         let mut writer = DatasetWriter::create(&data, meta).unwrap();
         writer.write(&Vec::from_iter(samples)).unwrap();

@@ -1,21 +1,14 @@
 //! What is written is read, and nothing else is.
 
 use super::*;
-use crate::data::Channel;
-use crate::data::sample::tests::{WIDTHS, small};
+use crate::data::sample::tests::{small, small_meta};
+use crate::data::{Channel, Group};
 use proptest::prelude::*;
 use rand::RngExt;
 use tempfile::TempDir;
 
 fn meta() -> Meta {
-    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect();
-    let mut meta = Meta::new(
-        "test",
-        channels(&["x", "y"]),
-        channels(&["a"]),
-        channels(&["x", "y", "t"]),
-        channels(&["u", "v"]),
-    );
+    let mut meta = small_meta();
     meta.provenance = serde_json::json!({ "layout": "variable" });
     meta
 }
@@ -80,9 +73,9 @@ fn many_row_groups_stream_in_order() {
     let reader = DatasetReader::open(&path).unwrap();
     assert!(reader.starts.len() > 2, "{:?}", reader.starts);
     for (i, sample) in reader.samples().unwrap().enumerate() {
-        assert_eq!(sample.unwrap().sensor_coords.len(), i + 1);
+        assert_eq!(sample.unwrap().groups[0].len(), i + 1);
     }
-    assert_eq!(reader.sample(6).unwrap().sensor_coords.len(), 7);
+    assert_eq!(reader.sample(6).unwrap().groups[0].len(), 7);
 }
 
 #[test]
@@ -94,7 +87,7 @@ fn a_writer_that_is_dropped_leaves_nothing() {
     drop(writer);
     let mut writer = DatasetWriter::create(&path, meta()).unwrap();
     let mut bad = small(2, 2);
-    bad.sensor_values.data_mut()[1] = f32::NAN;
+    bad.groups[0].values.data_mut()[1] = f32::NAN;
     let error = writer.write(&[small(1, 1), bad]).unwrap_err().to_string();
     assert!(
         error.contains("row 1, column sensor_values: holds NaN at entry 1"),
@@ -107,7 +100,7 @@ fn a_writer_that_is_dropped_leaves_nothing() {
 }
 
 /// Writes columns as they are, checked by nobody.
-fn raw(columns: Vec<(&str, ArrayRef)>, meta: Option<String>) -> (TempDir, PathBuf) {
+fn raw(columns: Vec<(String, ArrayRef)>, meta: Option<String>) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("d.parquet");
     let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -122,19 +115,18 @@ fn raw(columns: Vec<(&str, ArrayRef)>, meta: Option<String>) -> (TempDir, PathBu
     (folder, path)
 }
 
-fn columns(samples: &[Sample]) -> Vec<(&'static str, ArrayRef)> {
-    let column = |part: usize| -> ArrayRef {
-        Arc::new(ragged(
-            samples.iter().map(move |s| s.parts()[part]),
-            WIDTHS[part],
-        ))
+fn columns(samples: &[Sample]) -> Vec<(String, ArrayRef)> {
+    let meta = meta();
+    let parts = meta.parts().into_iter().enumerate();
+    let column = |(i, part): (usize, Part)| -> (String, ArrayRef) {
+        let own = samples.iter().map(|s| s.parts()[i]).collect::<Vec<_>>();
+        let array = ragged(own.iter().copied(), &part);
+        (part.name, Arc::new(array))
     };
-    (0..4)
-        .map(|part| (Sample::PARTS[part], column(part)))
-        .collect()
+    parts.map(column).collect()
 }
 
-fn refused(columns: Vec<(&'static str, ArrayRef)>, meta: Option<String>, words: &str) {
+fn refused(columns: Vec<(String, ArrayRef)>, meta: Option<String>, words: &str) {
     let (_folder, path) = raw(columns, meta);
     let error = read_all(&path).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
@@ -153,7 +145,7 @@ fn wrong_content_is_refused_with_row_and_column() {
     );
 
     let mut uneven = good();
-    uneven[1].sensor_values = Rows::of(1, vec![0.0; 3]);
+    uneven[1].groups[0].values = Rows::of(1, vec![0.0; 3]);
     refused(
         columns(&uneven),
         json(),
@@ -187,7 +179,7 @@ fn wrong_content_is_refused_with_row_and_column() {
     let other = json().unwrap().replace("\"format\":1", "\"format\":9");
     refused(columns(&good()), Some(other), "is of format 9");
     let mut narrow = meta();
-    narrow.sensor_coords.pop();
+    narrow.groups[0].coords.pop();
     let narrow = serde_json::to_string(&narrow).unwrap();
     refused(
         columns(&good()),
@@ -199,7 +191,7 @@ fn wrong_content_is_refused_with_row_and_column() {
     plain[3].1 = flat;
     refused(plain, json(), "column targets: must be a list");
     let mut sums = columns(&good());
-    sums.push((CHECKSUM, Arc::new(UInt32Array::from(vec![1, 2]))));
+    sums.push((CHECKSUM.into(), Arc::new(UInt32Array::from(vec![1, 2]))));
     refused(sums, json(), "row 0, column crc32");
 }
 
@@ -246,4 +238,63 @@ fn damage_is_never_read_as_data() {
         }
     }
     assert!(refused > 400, "{refused} of 600 were refused");
+}
+
+/// Several groups, gaps, parameters and points without strengths, as they were; a null is where a number was
+/// missing, and nowhere else.
+#[test]
+fn groups_and_gaps_come_back() {
+    let channels = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
+    let located = |name: &str, kind: Kind, values: &[&str]| Group {
+        kind,
+        ..Group::field(name, channels(&["x"]), channels(values))
+    };
+    let air = Group {
+        gaps: true,
+        ..located("air", Kind::Field, &["T", "q"])
+    };
+    let run = Group {
+        coords: Vec::new(),
+        ..located("run", Kind::Scalars, &["hours", "speed"])
+    };
+    let groups = vec![
+        air,
+        located("sources", Kind::Points, &["strength"]),
+        located("particles", Kind::Points, &[]),
+        run,
+    ];
+    let mut meta = Meta::of_groups("groups", groups, channels(&["x"]), channels(&["u", "v"]));
+    (meta.target_gaps, meta.named_samples) = (true, true);
+    let nan = f32::NAN;
+    let line = |n: usize| Rows::of(1, (0..n).map(|i| i as f32).collect());
+    let sample = |i: usize| Sample {
+        name: Some(format!("run {i}")),
+        groups: vec![
+            Sensors {
+                coords: line(2),
+                values: Rows::of(2, vec![1.0, nan, nan, i as f32]),
+            },
+            Sensors {
+                coords: line(i),
+                values: line(i),
+            },
+            Sensors {
+                coords: line(i + 3),
+                values: Rows::without_columns(i + 3),
+            },
+            Sensors::scalars(&[0.5, i as f32]),
+        ],
+        query_coords: Arc::new(line(2)),
+        targets: Rows::of(2, vec![nan, 2.0, nan, nan]),
+    };
+    let samples: Vec<Sample> = (0..7).map(sample).collect();
+    let (_folder, path) = written(&samples, meta.clone());
+    assert_eq!(read_all(&path).unwrap(), samples);
+    assert_eq!(DatasetReader::open(&path).unwrap().meta(), &meta);
+    // The description of one usual group names no groups; of several it has a list.
+    let json = |meta: &Meta| serde_json::to_value(meta).unwrap();
+    assert!(json(&meta).get("sensor_coords").is_none());
+    assert!(json(&small_meta()).get("groups").is_none());
+    let both = r#"{"format":1,"name":"","sensor_values":[{"name":"a"}],"groups":[{"name":"b","kind":"field"}],"query_coords":[],"targets":[]}"#;
+    assert!(serde_json::from_str::<Meta>(both).is_err());
 }

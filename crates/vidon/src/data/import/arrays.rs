@@ -4,99 +4,144 @@ use std::path::Path;
 
 use crate::data::import::npz::{Archive, NumpyArray};
 use crate::data::import::{Collector, Details, Imported};
-use crate::data::meta::{Channel, Meta};
+use crate::data::meta::{Channel, Group, Kind, Meta};
 use crate::error::{Error, Result};
+
+/// An array, and what its columns are called.
+#[derive(Clone, Debug, Default)]
+pub struct NamedArray {
+    pub array: String,
+    /// Not named: numbered.
+    pub columns: Vec<String>,
+}
+
+impl NamedArray {
+    pub fn of(array: impl Into<String>) -> Self {
+        Self {
+            array: array.into(),
+            columns: Vec::new(),
+        }
+    }
+}
+
+/// The arrays of one group of sensors, or of the targets.
+#[derive(Clone, Debug)]
+pub struct GroupArrays {
+    /// (n, m, d); (1, m, d) or, for n ≠ m, (m, d) where all samples share it. Scalars have none.
+    pub coords: NamedArray,
+    /// Which columns of `coords` are covariates; they must be named, and the last.
+    pub covariates: Vec<String>,
+    /// (n, m, d_v) or (n, m); of scalars (n, d_v) or (n). Points of which there is no such array are samples
+    /// of a density.
+    pub values: NamedArray,
+    /// (n): how many of the m sensors are real. Not named: `counts` behind the group's name if there is one,
+    /// else all.
+    pub counts: Option<String>,
+}
 
 /// The arrays of a `.npz`, n samples padded to a common length.
 #[derive(Clone, Debug)]
 pub struct ArrayNames {
-    /// (n, m, d); (1, m, d) or, for n ≠ m, (m, d) where all samples share it.
-    pub coords: String,
-    /// (n, m, d_v) or (n, m).
-    pub values: String,
-    /// (n): how many of the m sensors are real. Not named: `counts` if there is one, else all.
-    pub counts: Option<String>,
-    /// (n, q, d_y), or shared like `coords`.
-    pub target_coords: String,
-    /// (n, q, d_u) or (n, q).
-    pub target_values: String,
-    /// (n): how many of the q targets are real. Not named: `target_counts` if there is one, else all.
-    pub target_counts: Option<String>,
+    /// With name and kind.
+    pub groups: Vec<(String, Kind, GroupArrays)>,
+    pub targets: GroupArrays,
+}
+
+impl GroupArrays {
+    /// Arrays called `coords`, `values` and `counts` behind this, such as `target_`.
+    pub fn called(before: &str) -> Self {
+        let named = |part: &str| NamedArray::of(format!("{before}{part}"));
+        Self {
+            coords: named("coords"),
+            covariates: Vec::new(),
+            values: named("values"),
+            counts: None,
+        }
+    }
+
+    /// The name of the array of counts: the one that was given, or the usual one where it is there.
+    fn find_counts(&self, before: &str, there: &[String]) -> std::result::Result<String, String> {
+        let usual = format!("{before}counts");
+        match &self.counts {
+            Some(given) => Ok(given.clone()),
+            None if there.contains(&usual) => Ok(usual),
+            None => Err(usual),
+        }
+    }
 }
 
 impl Default for ArrayNames {
+    /// One group of sensors, and the targets.
     fn default() -> Self {
         Self {
-            coords: "coords".into(),
-            values: "values".into(),
-            counts: None,
-            target_coords: "target_coords".into(),
-            target_values: "target_values".into(),
-            target_counts: None,
+            groups: vec![(Group::USUAL.into(), Kind::Field, GroupArrays::called(""))],
+            targets: GroupArrays::called("target_"),
         }
     }
 }
 
 impl ArrayNames {
+    /// What stands before the usual names of a group's arrays.
+    pub fn before(group: &str) -> String {
+        match group {
+            Group::USUAL => String::new(),
+            name => format!("{name}_"),
+        }
+    }
+
     /// Turns padded NumPy arrays into a dataset. Samples are named by their index.
     pub fn import(&self, path: &Path, details: &Details, out: &Path) -> Result<Imported> {
         let mut archive = Archive::open(path)?;
         let there = archive.names();
         let mut notes = Vec::new();
-        let mut counts = |given: &Option<String>, usual: &str| {
-            let name = given
-                .clone()
-                .or_else(|| there.iter().find(|n| *n == usual).cloned());
-            if name.is_none() {
-                notes.push(format!(
-                    "no array {usual}: all entries of every sample are taken as real"
-                ));
-            }
-            name
+        let mut counts = |own: &GroupArrays, before: &str| {
+            let found = own.find_counts(before, &there);
+            found
+                .map_err(|usual| {
+                    notes.push(format!(
+                        "no array {usual}: all entries of every sample are taken as real"
+                    ));
+                })
+                .ok()
         };
-        let sensor_counts = counts(&self.counts, "counts");
-        let target_counts = counts(&self.target_counts, "target_counts");
-        let sensors = Padded::read(
-            path,
-            &mut archive,
-            None,
-            [&self.coords, &self.values],
-            sensor_counts,
-        )?;
-        let n = sensors.counts.len();
-        let target_names = [&self.target_coords, &self.target_values];
-        let targets = Padded::read(path, &mut archive, Some(n), target_names, target_counts)?;
-        let numbered = |stem: &str, width: usize| -> Vec<Channel> {
-            match width {
-                1 => vec![Channel::named(stem)],
-                _ => (0..width)
-                    .map(|i| Channel::named(format!("{stem}{i}")))
-                    .collect(),
-            }
-        };
-        let meta = Meta::new(
-            &path.file_stem().unwrap_or_default().to_string_lossy(),
-            numbered("x", sensors.widths[0]),
-            numbered(&self.values, sensors.widths[1]),
-            numbered("y", targets.widths[0]),
-            numbered(&self.target_values, targets.widths[1]),
-        );
-        for (side, array) in [
-            (&meta.channels()[..2], &self.values),
-            (&meta.channels()[2..], &self.target_values),
-        ] {
-            let mut all: Vec<&str> = side
-                .iter()
-                .flat_map(|c| c.iter().map(|c| &c.name[..]))
-                .collect();
-            all.sort_unstable();
-            if all.windows(2).any(|w| w[0] == w[1]) {
-                let what = "would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name";
-                return Err(Error::data(path, what).in_column(array));
-            }
+        let (mut sides, mut groups): (Vec<Padded>, Vec<Group>) = (Vec::new(), Vec::new());
+        for (name, kind, own) in &self.groups {
+            let samples = sides.first().map(|side| side.counts.len());
+            let density = *kind == Kind::Points && !there.contains(&own.values.array);
+            let padded = match kind {
+                Kind::Scalars => Padded::scalars(path, &mut archive, samples, own)?,
+                _ => {
+                    let counts = counts(own, &Self::before(name));
+                    Padded::read(path, &mut archive, samples, own, density, counts)?
+                }
+            };
+            let stem = match &name[..] {
+                Group::USUAL => &own.values.array,
+                name => name,
+            };
+            groups.push(Group {
+                name: name.clone(),
+                kind: *kind,
+                coords: padded.channels(path, 0, own, "x")?,
+                values: padded.channels(path, 1, own, stem)?,
+                gaps: false,
+            });
+            sides.push(padded);
         }
-        let mut collector = Collector::new([path, path], out, meta, details)?;
-        for (pair, padded) in [&sensors, &targets].into_iter().enumerate() {
+        let n = sides.first().map_or(0, |side| side.counts.len());
+        let own = &self.targets;
+        let target_counts = counts(own, "target_");
+        let targets = Padded::read(path, &mut archive, Some(n), own, false, target_counts)?;
+        let meta = Meta::of_groups(
+            &path.file_stem().unwrap_or_default().to_string_lossy(),
+            groups,
+            targets.channels(path, 0, own, "y")?,
+            targets.channels(path, 1, own, &own.values.array)?,
+        );
+        sides.push(targets);
+        let sources = vec![path; sides.len()];
+        let mut collector = Collector::new(&sources, out, meta, details)?;
+        for (side, padded) in sides.iter().enumerate() {
             for i in 0..n {
                 let sample = collector.sample(&i.to_string());
                 for k in 0..padded.counts[i] {
@@ -114,7 +159,7 @@ impl ArrayNames {
                         ));
                     }
                     collector
-                        .add(sample, pair, coords.iter().copied(), values.iter().copied())
+                        .add(sample, side, coords.iter().copied(), values.iter().copied())
                         .map_err(|gap| {
                             let what = "is missing (NaN); fill it, or leave such entries out with --missing skip";
                             place(Error::data(path, what), gap)
@@ -130,6 +175,7 @@ impl ArrayNames {
 /// Coordinates and values of one side (sensors or targets), padded to `most` entries a sample.
 struct Padded {
     names: [String; 2],
+    /// Where there is nothing, an array of width 0.
     arrays: [NumpyArray; 2],
     /// Whether all samples have the same coordinates.
     shared: bool,
@@ -138,35 +184,56 @@ struct Padded {
     counts: Vec<usize>,
 }
 
+/// No numbers.
+fn nothing() -> NumpyArray {
+    NumpyArray {
+        shape: vec![0],
+        values: Vec::new(),
+    }
+}
+
 impl Padded {
-    /// `samples`: how many there must be, if that is known.
+    /// `samples`: how many there must be, if that is known; `density`: whether there are no values.
     fn read(
         path: &Path,
         archive: &mut Archive,
         samples: Option<usize>,
-        names: [&String; 2],
+        own: &GroupArrays,
+        density: bool,
         counts_name: Option<String>,
     ) -> Result<Self> {
-        let (coords, values) = (archive.array(names[0])?, archive.array(names[1])?);
+        let names = [&own.coords.array, &own.values.array].map(String::clone);
+        let coords = archive.array(&names[0])?;
         let wrong = |name: &str, what: String| Err(Error::data(path, what).in_column(name));
-        let (n, most, value_width) = match values.shape[..] {
-            [n, most] if n * most > 0 => (n, most, 1),
-            [n, most, width] if n * most * width > 0 => (n, most, width),
-            _ => {
-                let what = format!(
-                    "has the shape {:?}; wanted: (samples, entries) or (samples, entries, components), none of them 0",
-                    values.shape
-                );
-                return wrong(names[1], what);
+        let (values, [n, most, value_width]) = match density {
+            true => match coords.shape[..] {
+                [n, most, width] if n * most * width > 0 => (nothing(), [n, most, 0]),
+                _ => {
+                    let what = format!(
+                        "has the shape {:?}; wanted, for points without values: (samples, entries, d), none of them 0",
+                        coords.shape
+                    );
+                    return wrong(&names[0], what);
+                }
+            },
+            false => {
+                let values = archive.array(&names[1])?;
+                let sizes = match values.shape[..] {
+                    [n, most] if n * most > 0 => [n, most, 1],
+                    [n, most, width] if n * most * width > 0 => [n, most, width],
+                    _ => {
+                        let what = format!(
+                            "has the shape {:?}; wanted: (samples, entries) or (samples, entries, components), none of them 0",
+                            values.shape
+                        );
+                        return wrong(&names[1], what);
+                    }
+                };
+                (values, sizes)
             }
         };
-        if samples.is_some_and(|s| s != n) {
-            let what = format!(
-                "has {n} samples where the sensor values have {}",
-                samples.unwrap_or(0)
-            );
-            return wrong(names[1], what);
-        }
+        let counted = &names[usize::from(!density)];
+        check_samples(path, counted, n, samples)?;
         let (shared, coord_width) = match coords.shape[..] {
             [k, width] if k == most && width > 0 && n != most => (true, width),
             [1, k, width] if k == most && width > 0 => (true, width),
@@ -176,7 +243,7 @@ impl Padded {
                     "has the shape {:?}; wanted: ({n}, {most}, d), or (1, {most}, d) for all samples",
                     coords.shape
                 );
-                return wrong(names[0], what);
+                return wrong(&names[0], what);
             }
         };
         let counts = match counts_name {
@@ -192,12 +259,43 @@ impl Padded {
             }
         };
         Ok(Self {
-            names: names.map(String::clone),
+            names,
             arrays: [coords, values],
             shared,
             widths: [coord_width, value_width],
             most,
             counts,
+        })
+    }
+
+    /// Parameters: one entry a sample, nowhere.
+    fn scalars(
+        path: &Path,
+        archive: &mut Archive,
+        samples: Option<usize>,
+        own: &GroupArrays,
+    ) -> Result<Self> {
+        let name = &own.values.array;
+        let values = archive.array(name)?;
+        let (n, width) = match values.shape[..] {
+            [n] if n > 0 => (n, 1),
+            [n, width] if n * width > 0 => (n, width),
+            _ => {
+                let what = format!(
+                    "has the shape {:?}; wanted, for scalars: (samples) or (samples, components), none of them 0",
+                    values.shape
+                );
+                return Err(Error::data(path, what).in_column(name));
+            }
+        };
+        check_samples(path, name, n, samples)?;
+        Ok(Self {
+            names: [String::new(), name.clone()],
+            arrays: [nothing(), values],
+            shared: true,
+            widths: [0, width],
+            most: 1,
+            counts: vec![1; n],
         })
     }
 
@@ -209,6 +307,57 @@ impl Padded {
         };
         let own = i * self.most + k;
         [row(0, if self.shared { k } else { own }), row(1, own)]
+    }
+
+    /// What the columns of coordinates (`side` 0) or values are called: as they were named, or numbered.
+    fn channels(
+        &self,
+        path: &Path,
+        side: usize,
+        own: &GroupArrays,
+        stem: &str,
+    ) -> Result<Vec<Channel>> {
+        let (width, named) = (self.widths[side], [&own.coords, &own.values][side]);
+        let wrong = |what: String| Err(Error::data(path, what).in_column(&self.names[side]));
+        let names: Vec<String> = match (&named.columns[..], width) {
+            ([], 1) => vec![stem.to_string()],
+            ([], _) => (0..width).map(|i| format!("{stem}{i}")).collect(),
+            (given, _) if given.len() == width => given.to_vec(),
+            (given, _) => {
+                let what = format!("has {width} columns, but {} are named", given.len());
+                return wrong(what);
+            }
+        };
+        let coordinates = ["x", "y"].map(|stem| (0..3).map(move |i| format!("{stem}{i}")));
+        let mut usual = ["x".to_string(), "y".to_string()]
+            .into_iter()
+            .chain(coordinates.into_iter().flatten());
+        if side == 1 && named.columns.is_empty() && usual.any(|c| names.contains(&c)) {
+            let what = "would be called as a coordinate; the coordinates of sensors are x, x0, x1 …, of targets y, y0, y1 …: give the array another name, or its columns";
+            return wrong(what.into());
+        }
+        let covariates: &[String] = if side == 0 { &own.covariates } else { &[] };
+        if let Some(unknown) = covariates.iter().find(|c| !names.contains(c)) {
+            return wrong(format!(
+                "has no column {unknown}; it has {}",
+                names.join(", ")
+            ));
+        }
+        let channel = |name: String| Channel {
+            covariate: covariates.contains(&name),
+            ..Channel::named(name)
+        };
+        Ok(names.into_iter().map(channel).collect())
+    }
+}
+
+fn check_samples(path: &Path, name: &str, found: usize, wanted: Option<usize>) -> Result<()> {
+    match wanted {
+        Some(n) if n != found => {
+            let what = format!("has {found} samples where the arrays before it have {n}");
+            Err(Error::data(path, what).in_column(name))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -270,9 +419,10 @@ mod tests {
             .import(&path, &Details::default(), &out)
             .unwrap();
         let reader = DatasetReader::open(&out).unwrap();
-        assert_eq!(reader.meta().widths(), [1, 1, 2, 2]);
         let first = reader.sample(0).unwrap();
-        assert_eq!(first.sensor_values.data(), [10.0, 11.0]);
+        let widths: Vec<usize> = first.parts().iter().map(|p| p.width()).collect();
+        assert_eq!(widths, [1, 1, 2, 2]);
+        assert_eq!(first.groups[0].values.data(), [10.0, 11.0]);
         assert_eq!(reader.sample(1).unwrap().query_coords, first.query_coords);
         assert_eq!(
             reader.sample(1).unwrap().targets.data(),
@@ -315,7 +465,7 @@ mod tests {
                     target_coords,
                     ("target_values", &[2, 1], &[0.0; 2]),
                 ],
-                "column target_values: has 2 samples where",
+                "column target_values: has 2 samples where the arrays before it have 1",
             ),
             (
                 vec![
@@ -362,11 +512,8 @@ mod tests {
         let mut good = square;
         good[0].1 = &[3, 3, 1];
         let (_folder, path) = npz(&good);
-        let counts = Some("n_sensors".to_string());
-        let names = ArrayNames {
-            counts,
-            ..Default::default()
-        };
+        let mut names = ArrayNames::default();
+        names.groups[0].2.counts = Some("n_sensors".to_string());
         let error = names
             .import(&path, &Details::default(), &out)
             .unwrap_err()
@@ -378,10 +525,8 @@ mod tests {
         let mut twice = good;
         twice[1].0 = "x";
         let (_folder, path) = npz(&twice);
-        let names = ArrayNames {
-            values: "x".into(),
-            ..Default::default()
-        };
+        let mut names = ArrayNames::default();
+        names.groups[0].2.values = NamedArray::of("x");
         let error = names
             .import(&path, &Details::default(), &out)
             .unwrap_err()
@@ -392,5 +537,89 @@ mod tests {
             .import(&path, &Details::default(), &out)
             .unwrap_err();
         assert!(error.to_string().contains("none of them 0"), "{error}");
+    }
+
+    /// Two groups, points without values, parameters; columns by name, and what is wrong with them.
+    #[test]
+    fn archives_have_groups_too() {
+        let arrays: Vec<(&str, &[usize], &[f32])> = vec![
+            ("air_coords", &[1, 2, 2], &[0.0, 8.0, 1.0, 9.0]),
+            (
+                "air_values",
+                &[2, 2, 2],
+                &[1.0, 2.0, f32::NAN, 4.0, 5.0, 6.0, 7.0, 8.0],
+            ),
+            ("drops_coords", &[2, 2, 1], &[0.1, 0.2, 0.3, 0.0]),
+            ("drops_counts", &[2], &[2.0, 1.0]),
+            ("run_values", &[2], &[0.5, 1.5]),
+            ("target_coords", &[1, 1, 1], &[0.4]),
+            ("target_values", &[2, 1], &[3.0, 4.0]),
+        ];
+        let group = |name: &str, kind: Kind| {
+            let own = GroupArrays::called(&ArrayNames::before(name));
+            (name.to_string(), kind, own)
+        };
+        let mut names = ArrayNames {
+            groups: vec![
+                group("air", Kind::Field),
+                group("drops", Kind::Points),
+                group("run", Kind::Scalars),
+            ],
+            ..ArrayNames::default()
+        };
+        names.groups[0].2.coords.columns = ["x", "height"].map(String::from).to_vec();
+        names.groups[0].2.covariates = vec!["height".into()];
+        names.targets.coords.columns = vec!["x".into()];
+        let kept = Details {
+            missing: Missing::Keep,
+            ..Details::default()
+        };
+        let (folder, path) = npz(&arrays);
+        let out = folder.path().join("o.parquet");
+        names.import(&path, &kept, &out).unwrap();
+        let reader = DatasetReader::open(&out).unwrap();
+        let [air, drops, run] = &reader.meta().groups[..] else {
+            panic!("three groups")
+        };
+        assert!(air.gaps && air.coords[1].covariate && drops.values.is_empty());
+        assert_eq!(
+            (&air.values[1].name[..], &run.values[0].name[..]),
+            ("air1", "run")
+        );
+        let sample = reader.sample(1).unwrap();
+        assert_eq!(
+            (sample.groups[1].len(), sample.groups[2].values.data()),
+            (1, &[1.5][..])
+        );
+        let refused = |change: &dyn Fn(&mut ArrayNames), words: &str| {
+            let mut names = names.clone();
+            change(&mut names);
+            let error = names.import(&path, &kept, &out).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        refused(
+            &|n| drop(n.groups[0].2.coords.columns.pop()),
+            "column air_coords: has 2 columns, but 1 are named",
+        );
+        refused(
+            &|n| n.groups[0].2.covariates = vec!["depth".into()],
+            "has no column depth; it has x, height",
+        );
+        refused(
+            &|n| n.groups[0].2.covariates = vec!["x".into()],
+            "describes no channel of air_coords",
+        );
+        refused(
+            &|n| n.groups[2].2.values.array = "drops_coords".into(),
+            "wanted, for scalars: (samples) or (samples, components)",
+        );
+        refused(
+            &|n| n.groups[1].2.coords.array = "air_coords".into(),
+            "column air_coords: has 1 samples where the arrays before it have 2",
+        );
+        refused(
+            &|n| n.groups[1].1 = Kind::Field,
+            "column drops_values: there is no such array",
+        );
     }
 }

@@ -6,8 +6,8 @@ mod npz;
 pub(crate) mod table;
 mod tables;
 
-pub use arrays::ArrayNames;
-pub use tables::Columns;
+pub use arrays::{ArrayNames, GroupArrays, NamedArray};
+pub use tables::{Columns, GroupColumns};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::data::dataset::DatasetWriter;
-use crate::data::meta::Meta;
-use crate::data::sample::{Rows, Sample};
+use crate::data::meta::{Channel, Kind, Meta};
+use crate::data::sample::{Rows, Sample, Sensors};
 use crate::data::summary::Summary;
 use crate::error::{Error, Result};
 use crate::files::same_file;
@@ -33,8 +33,11 @@ pub enum Missing {
     /// Stop and say where it is.
     #[default]
     Refuse,
-    /// Leave it out, and count it.
+    /// Leave the whole reading or target out, and count it.
     Skip,
+    /// Keep what the other columns of the reading or target have. Where a place is missing, or all columns
+    /// are, it is left out and counted.
+    Keep,
 }
 
 /// What to do with the numbers of an import, and what they do not say themselves.
@@ -61,57 +64,78 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
+/// Places and values of one side of a sample: a group of sensors, or the targets.
+#[derive(Clone, Default)]
+struct Gathered {
+    rows: usize,
+    coords: Vec<f32>,
+    values: Vec<f32>,
+}
+
+/// A side of all samples: where it comes from, and what is known of its columns.
+struct Side {
+    source: PathBuf,
+    /// Of targets none.
+    kind: Option<Kind>,
+    /// Smallest and largest number of every column of coordinates and of values.
+    extremes: [Vec<[f64; 2]>; 2],
+    skipped: usize,
+    /// Whether a number is missing beside others that are there.
+    gaps: bool,
+}
+
 /// Samples take shape here: sensors and targets per name, in order of first appearance.
 struct Collector {
-    /// The files it comes from: readings and targets.
-    sources: [PathBuf; 2],
     meta: Meta,
     missing: Missing,
     names: Vec<String>,
     places: HashMap<String, usize>,
-    /// The four parts of every sample.
-    parts: Vec<[Vec<f32>; 4]>,
-    /// Smallest and largest number of every component of the four parts.
-    extremes: [Vec<[f64; 2]>; 4],
-    skipped: [usize; 2],
+    /// The groups of sensors, then the targets.
+    sides: Vec<Side>,
+    /// The sides of every sample.
+    samples: Vec<Vec<Gathered>>,
     notes: Vec<String>,
 }
 
+/// Coordinates and values of every side.
+fn channels(meta: &Meta) -> Vec<[&[Channel]; 2]> {
+    let groups = meta.groups.iter().map(|g| [&g.coords[..], &g.values[..]]);
+    groups
+        .chain([[&meta.query_coords[..], &meta.targets[..]]])
+        .collect()
+}
+
 impl Collector {
-    /// Refuses to write over what is read.
-    fn new(sources: [&Path; 2], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
+    /// `sources` are those of the groups, then that of the targets. Refuses to write over what is read.
+    fn new(sources: &[&Path], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
         if let Some(source) = sources.iter().find(|s| same_file(s, out)) {
             return Err(Error::data(
                 source,
                 "is to be read and written at once; choose another --out",
             ));
         }
-        meta.named_samples = true;
-        for (name, range) in &details.ranges {
-            let coords = meta.sensor_coords.iter_mut().chain(&mut meta.query_coords);
-            let mut own = coords.filter(|c| c.name == *name).peekable();
-            if own.peek().is_none() {
-                drop(own);
-                let coords = meta.sensor_coords.iter().chain(&meta.query_coords);
-                let names: Vec<&str> = coords.map(|c| c.name.as_str()).collect();
-                let what = format!(
-                    "there is no such coordinate; there are {}",
-                    names.join(", ")
-                );
-                return Err(Error::setting(format!("a range for {name}"), what));
-            }
-            own.for_each(|c| c.range = Some(*range));
+        if let Some(fault) = meta.fault() {
+            return Err(Error::Unsuitable(format!("the import {fault}")));
         }
+        meta.named_samples = true;
+        set_ranges(&mut meta, &details.ranges)?;
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
+        let sides = channels(&meta);
+        let sides = sides.iter().zip(sources).enumerate();
+        let sides = sides.map(|(i, (channels, source))| Side {
+            source: source.to_path_buf(),
+            kind: meta.groups.get(i).map(|g| g.kind),
+            extremes: channels.map(|c| vec![empty; c.len()]),
+            skipped: 0,
+            gaps: false,
+        });
         Ok(Self {
-            sources: sources.map(Path::to_path_buf),
-            extremes: meta.widths().map(|width| vec![empty; width]),
+            sides: sides.collect(),
             meta,
             missing: details.missing,
             names: Vec::new(),
             places: HashMap::new(),
-            parts: Vec::new(),
-            skipped: [0; 2],
+            samples: Vec::new(),
             notes: Vec::new(),
         })
     }
@@ -122,43 +146,47 @@ impl Collector {
         }
         self.places.insert(name.to_string(), self.names.len());
         self.names.push(name.to_string());
-        self.parts.push(Default::default());
+        self.samples
+            .push(vec![Gathered::default(); self.sides.len()]);
         self.names.len() - 1
     }
 
-    /// Adds one reading (`pair` 0) or target (`pair` 1). Gives the component that is missing, if it may not be.
+    /// Adds one reading or target. Gives the component that is missing, if it may not be.
     fn add(
         &mut self,
         sample: usize,
-        pair: usize,
+        side: usize,
         coords: impl Iterator<Item = f64> + Clone,
         values: impl Iterator<Item = f64> + Clone,
     ) -> std::result::Result<(), usize> {
+        let own = &mut self.sides[side];
         if let Some(gap) = coords.clone().chain(values.clone()).position(f64::is_nan) {
-            self.skipped[pair] += 1;
-            return match self.missing {
-                Missing::Skip => Ok(()),
-                Missing::Refuse => Err(gap),
-            };
+            let nowhere = coords.clone().any(f64::is_nan);
+            let nothing = values.clone().all(f64::is_nan) && own.kind != Some(Kind::Scalars);
+            match self.missing {
+                Missing::Refuse => return Err(gap),
+                Missing::Keep if !nowhere && !nothing => own.gaps = true,
+                Missing::Skip | Missing::Keep => {
+                    own.skipped += 1;
+                    return Ok(());
+                }
+            }
         }
-        self.extend(sample, 2 * pair, coords);
-        self.extend(sample, 2 * pair + 1, values);
+        let to = &mut self.samples[sample][side];
+        to.rows += 1;
+        extend(&mut to.coords, &mut own.extremes[0], coords);
+        extend(&mut to.values, &mut own.extremes[1], values);
         Ok(())
-    }
-
-    fn extend(&mut self, sample: usize, part: usize, numbers: impl Iterator<Item = f64>) {
-        for (v, [lo, hi]) in numbers.zip(&mut self.extremes[part]) {
-            *lo = lo.min(v);
-            *hi = hi.max(v);
-            self.parts[sample][part].push(v as f32);
-        }
     }
 
     /// Coordinates that float32 cannot tell apart are refused, values noted.
     fn check_precision(&mut self) -> Result<()> {
-        let channels = self.meta.channels().map(<[_]>::to_vec);
-        for (part, channels) in channels.iter().enumerate() {
-            for (channel, &[lo, hi]) in channels.iter().zip(&self.extremes[part]) {
+        let all = channels(&self.meta);
+        let parts = self.sides.iter().zip(&all).flat_map(|(side, channels)| {
+            [0, 1].map(|part| (side, part, channels[part], &side.extremes[part]))
+        });
+        for (side, part, channels, extremes) in parts {
+            for (channel, &[lo, hi]) in channels.iter().zip(extremes) {
                 let relative = lo.abs().max(hi.abs()) * f32::EPSILON as f64;
                 let step = relative.max(f32::from_bits(1) as f64);
                 if hi <= lo || step <= COARSEST * (hi - lo) {
@@ -167,8 +195,8 @@ impl Collector {
                 let what = format!(
                     "lies between {lo:?} and {hi:?}, where float32 numbers are {step:.1e} apart; subtract an offset or choose another unit"
                 );
-                if part % 2 == 0 {
-                    return Err(Error::data(&self.sources[part / 2], what).in_column(&channel.name));
+                if part == 0 {
+                    return Err(Error::data(&side.source, what).in_column(&channel.name));
                 }
                 self.notes.push(format!("{} {what}", channel.name));
             }
@@ -178,9 +206,8 @@ impl Collector {
 
     /// Coordinates stay in the ranges that were given.
     fn check_ranges(&self) -> Result<()> {
-        for part in [0, 2] {
-            let channels = self.meta.channels()[part];
-            for (channel, &[least, most]) in channels.iter().zip(&self.extremes[part]) {
+        for (side, [coords, _]) in self.sides.iter().zip(channels(&self.meta)) {
+            for (channel, &[least, most]) in coords.iter().zip(&side.extremes[0]) {
                 let Some([lo, hi]) = channel.range else {
                     continue;
                 };
@@ -189,70 +216,146 @@ impl Collector {
                     let what = format!(
                         "lies between {least:?} and {most:?}, which is not within its range {lo:?}:{hi:?}"
                     );
-                    return Err(Error::data(&self.sources[part / 2], what).in_column(&channel.name));
+                    return Err(Error::data(&side.source, what).in_column(&channel.name));
                 }
             }
         }
         Ok(())
     }
 
+    /// What a sample lacks to be one.
+    fn lack(&self, sides: &[Gathered]) -> Option<String> {
+        let [groups @ .., targets] = sides else {
+            unreachable!("there are targets")
+        };
+        let several = self.meta.groups.len() > 1;
+        let lacking = groups.iter().zip(&self.meta.groups);
+        let lacking = lacking.filter(|(own, g)| own.rows == 0 && g.kind != Kind::Points);
+        let lacking: Vec<&str> = lacking.map(|(_, g)| &g.name[..]).collect();
+        let sensors = match lacking.is_empty() {
+            true => None,
+            false if several => Some(format!("nothing of {}", lacking.join(", "))),
+            false => Some("no sensors".into()),
+        };
+        match (sensors, targets.rows == 0) {
+            (Some(sensors), true) => Some(format!("{sensors} and no targets")),
+            (Some(sensors), false) => Some(format!("targets but {sensors}")),
+            (None, true) => Some("sensors but no targets".into()),
+            (None, false) => None,
+        }
+    }
+
     /// Writes what was collected.
     fn finish(mut self, out: &Path) -> Result<Imported> {
         self.check_precision()?;
         self.check_ranges()?;
+        let mut sources: Vec<String> = Vec::new();
+        for side in &self.sides {
+            let name = side.source.display().to_string();
+            if !sources.contains(&name) {
+                sources.push(name);
+            }
+        }
         self.meta.provenance = json!({
             "program": format!("vidon {}", env!("CARGO_PKG_VERSION")),
-            "imported_from": self.sources.each_ref().map(|s| s.display().to_string()),
+            "imported_from": sources,
             "missing": self.missing,
         });
-        let widths = self.meta.widths();
-        let mut skipped_samples = Vec::new();
-        let mut samples = Vec::new();
-        for (name, parts) in self.names.into_iter().zip(self.parts) {
-            let lack = match (parts[0].is_empty(), parts[2].is_empty()) {
-                (true, true) => "no sensors and no targets",
-                (true, false) => "targets but no sensors",
-                (false, true) => "sensors but no targets",
-                (false, false) => {
-                    let [coords, values, queries, targets] = parts;
-                    samples.push(Sample {
-                        name: Some(name),
-                        sensor_coords: Rows::of(widths[0], coords),
-                        sensor_values: Rows::of(widths[1], values),
-                        query_coords: Arc::new(Rows::of(widths[2], queries)),
-                        targets: Rows::of(widths[3], targets),
-                    });
-                    continue;
-                }
-            };
-            if self.missing == Missing::Refuse {
-                let what = format!(
-                    "sample \"{name}\" has {lack}; mend it, or leave such samples out with --missing skip"
-                );
-                return Err(Error::data(&self.sources[0], what));
-            }
-            skipped_samples.push(name);
+        let [groups @ .., targets] = &self.sides[..] else {
+            unreachable!("there are targets")
+        };
+        for (group, side) in self.meta.groups.iter_mut().zip(groups) {
+            group.gaps = side.gaps;
         }
-        if samples.is_empty() {
+        self.meta.target_gaps = targets.gaps;
+        let skipped_readings = groups.iter().map(|side| side.skipped).sum();
+        let skipped_targets = targets.skipped;
+        let mut skipped_samples = Vec::new();
+        let mut whole = Vec::new();
+        let samples = std::mem::take(&mut self.samples);
+        for (name, sides) in self.names.iter().zip(samples) {
+            match self.lack(&sides) {
+                None => whole.push(assembled(name, sides, &self.meta)),
+                Some(lack) if self.missing == Missing::Refuse => {
+                    let what = format!(
+                        "sample \"{name}\" has {lack}; mend it, or leave such samples out with --missing skip"
+                    );
+                    return Err(Error::data(&self.sides[0].source, what));
+                }
+                Some(_) => skipped_samples.push(name.clone()),
+            }
+        }
+        if whole.is_empty() {
             return Err(Error::data(
-                &self.sources[0],
+                &self.sides[0].source,
                 "no sample has both sensors and targets",
             ));
         }
         let mut summary = Summary::new(&self.meta);
-        samples.iter().for_each(|sample| summary.add(sample));
+        whole.iter().for_each(|sample| summary.add(sample));
         let mut writer = DatasetWriter::create(out, self.meta.clone())?;
-        for block in samples.chunks(64) {
+        for block in whole.chunks(64) {
             writer.write(block)?;
         }
         writer.finish()?;
         Ok(Imported {
             meta: self.meta,
             summary,
-            skipped_readings: self.skipped[0],
-            skipped_targets: self.skipped[1],
+            skipped_readings,
+            skipped_targets,
             skipped_samples,
             notes: self.notes,
         })
+    }
+}
+
+/// States the ends of coordinates, by their names.
+fn set_ranges(meta: &mut Meta, ranges: &HashMap<String, [f64; 2]>) -> Result<()> {
+    for (name, range) in ranges {
+        let groups = meta.groups.iter_mut().flat_map(|g| &mut g.coords);
+        let own: Vec<&mut Channel> = groups
+            .chain(&mut meta.query_coords)
+            .filter(|c| c.name == *name)
+            .collect();
+        if own.is_empty() {
+            let groups = meta.groups.iter().flat_map(|g| &g.coords);
+            let names = groups.chain(&meta.query_coords).map(|c| c.name.as_str());
+            let names: Vec<&str> = names.collect();
+            let what = format!(
+                "there is no such coordinate; there are {}",
+                names.join(", ")
+            );
+            return Err(Error::setting(format!("a range for {name}"), what));
+        }
+        own.into_iter().for_each(|c| c.range = Some(*range));
+    }
+    Ok(())
+}
+
+fn extend(to: &mut Vec<f32>, extremes: &mut [[f64; 2]], numbers: impl Iterator<Item = f64>) {
+    for (v, [lo, hi]) in numbers.zip(extremes) {
+        *lo = lo.min(v);
+        *hi = hi.max(v);
+        to.push(v as f32);
+    }
+}
+
+fn assembled(name: &str, sides: Vec<Gathered>, meta: &Meta) -> Sample {
+    let mut pairs = sides.into_iter().zip(channels(meta)).map(|(own, [c, v])| {
+        let rows = |channels: &[Channel], data: Vec<f32>| match channels.len() {
+            0 => Rows::without_columns(own.rows),
+            width => Rows::of(width, data),
+        };
+        [rows(c, own.coords), rows(v, own.values)]
+    });
+    let groups = pairs.by_ref().take(meta.groups.len());
+    let groups = groups.map(|[coords, values]| Sensors { coords, values });
+    let groups = groups.collect();
+    let [queries, targets] = pairs.next().expect("targets come last");
+    Sample {
+        name: Some(name.into()),
+        groups,
+        query_coords: Arc::new(queries),
+        targets,
     }
 }

@@ -1,129 +1,218 @@
-//! Long tables: a table of readings, and one of targets.
+//! Long tables: one for every group of sensors, and one of targets; several of them may be the same file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::data::import::table::read_table;
-use crate::data::import::{Collector, Details, Imported};
-use crate::data::meta::{Channel, Meta};
+use crate::data::import::table::{Table, read_table};
+use crate::data::import::{Collector, Details, Imported, Missing};
+use crate::data::meta::{Channel, Group, Kind, Meta};
 use crate::error::{Error, Result};
+
+/// A group of sensors in a long table.
+#[derive(Clone, Debug)]
+pub struct GroupColumns {
+    pub name: String,
+    pub kind: Kind,
+    pub table: PathBuf,
+    /// None of scalars.
+    pub coords: Vec<String>,
+    pub covariates: Vec<String>,
+    /// None of points that are samples of a density.
+    pub values: Vec<String>,
+}
 
 /// The columns of long tables.
 #[derive(Clone, Debug)]
 pub struct Columns {
-    /// Which sample a line belongs to.
+    /// Which sample a line belongs to, in every table.
     pub sample: String,
-    pub coords: Vec<String>,
-    pub values: Vec<String>,
+    pub groups: Vec<GroupColumns>,
+    pub target_table: PathBuf,
     pub target_coords: Vec<String>,
+    pub target_covariates: Vec<String>,
     pub target_values: Vec<String>,
 }
 
+/// The columns of one side: a group, or the targets.
+struct SideColumns<'a> {
+    table: &'a Path,
+    kind: Option<Kind>,
+    places: Vec<&'a str>,
+    values: Vec<&'a str>,
+}
+
 impl Columns {
-    /// Turns a table of readings and a table of targets (none: the same one) into a dataset.
-    pub fn import(
-        &self,
-        readings: &Path,
-        targets: Option<&Path>,
-        details: &Details,
-        out: &Path,
-    ) -> Result<Imported> {
-        let channels = |names: &[String]| -> Vec<Channel> {
-            let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
-            names
-                .iter()
-                .map(|n| Channel {
-                    unit: unit(n),
-                    ..Channel::named(n.as_str())
-                })
-                .collect()
-        };
-        let meta = Meta::new(
-            &readings.file_stem().unwrap_or_default().to_string_lossy(),
-            channels(&self.coords),
-            channels(&self.values),
-            channels(&self.target_coords),
-            channels(&self.target_values),
-        );
-        let sources = [readings, targets.unwrap_or(readings)];
-        let mut collector = Collector::new(sources, out, meta, details)?;
-        let sides = [
-            (&self.coords, &self.values),
-            (&self.target_coords, &self.target_values),
-        ];
-        // One table for both sides is read once: it may be a pipe.
-        let wanted = |sides: &[(&Vec<String>, &Vec<String>)]| -> Vec<String> {
-            let mut names: Vec<String> = Vec::new();
-            for name in sides
-                .iter()
-                .flat_map(|(coords, values)| coords.iter().chain(*values))
-            {
-                if !names.contains(name) {
-                    names.push(name.clone());
+    /// Turns the tables into a dataset.
+    pub fn import(&self, details: &Details, out: &Path) -> Result<Imported> {
+        let meta = self.meta(details);
+        let sides = self.sides();
+        let sources: Vec<&Path> = sides.iter().map(|side| side.table).collect();
+        let mut collector = Collector::new(&sources, out, meta, details)?;
+        let tables = self.read(&sides)?;
+        for (i, side) in sides.iter().enumerate() {
+            let same = |(path, _, _): &&(&Path, Vec<&str>, Table)| *path == side.table;
+            let (_, names, table) = tables.iter().find(same).expect("it was read");
+            let place = |name: &&str| names.iter().position(|n| n == name).expect("it was read");
+            let at: Vec<usize> = side.places.iter().chain(&side.values).map(place).collect();
+            let (places, values) = at.split_at(side.places.len());
+            // The line in which a sample's parameters were found.
+            let mut known: Vec<Option<usize>> = Vec::new();
+            for line in 0..table.len() {
+                let sample = collector.sample(&table.ids[line]);
+                let cell = |&column: &usize| table.numbers[column][line];
+                if side.kind == Some(Kind::Scalars) {
+                    known.resize(known.len().max(sample + 1), None);
+                    if let Some(before) = known[sample].replace(line) {
+                        same_parameters(side, table, names, values, [before, line])?;
+                        continue;
+                    }
                 }
-            }
-            names
-        };
-        let mut tables = Vec::new();
-        for (path, names) in match targets {
-            None => vec![(readings, wanted(&sides))],
-            Some(targets) => vec![
-                (readings, wanted(&sides[..1])),
-                (targets, wanted(&sides[1..])),
-            ],
-        } {
-            let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-            tables.push((read_table(path, Some(&self.sample), &borrowed)?, names));
-        }
-        for (pair, (coords, values)) in sides.into_iter().enumerate() {
-            let (table, names) = &tables[pair.min(tables.len() - 1)];
-            let place = |name: &String| names.iter().position(|n| n == name).expect("it was read");
-            let at: Vec<usize> = coords.iter().chain(values).map(place).collect();
-            for i in 0..table.len() {
-                let sample = collector.sample(&table.ids[i]);
-                let cell = |&column: &usize| table.numbers[column][i];
-                let (coord_cells, value_cells) = at.split_at(coords.len());
-                collector
-                    .add(
-                        sample,
-                        pair,
-                        coord_cells.iter().map(cell),
-                        value_cells.iter().map(cell),
-                    )
-                    .map_err(|gap| {
-                        let what =
-                            "is missing; fill it, or leave such lines out with --missing skip";
-                        Error::data(sources[pair], what)
-                            .at(table.place(i))
-                            .in_column(&names[at[gap]])
-                    })?;
+                let added =
+                    collector.add(sample, i, places.iter().map(cell), values.iter().map(cell));
+                added.map_err(|gap| {
+                    let remedy = match (gap < places.len(), details.missing) {
+                        (false, Missing::Refuse) if values.len() > 1 => {
+                            "leave such lines out with --missing skip, or keep what their other columns have with --missing keep"
+                        }
+                        _ => "leave such lines out with --missing skip",
+                    };
+                    let error = Error::data(side.table, format!("is missing; fill it, or {remedy}"));
+                    error.at(table.place(line)).in_column(names[at[gap]])
+                })?;
             }
         }
         collector.finish(out)
     }
+
+    fn meta(&self, details: &Details) -> Meta {
+        let channels = |names: &[String], covariates: &[String]| -> Vec<Channel> {
+            let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
+            let channel = |name: &String, covariate: bool| Channel {
+                unit: unit(name),
+                covariate,
+                ..Channel::named(name.as_str())
+            };
+            let places = names.iter().map(|n| channel(n, false));
+            places
+                .chain(covariates.iter().map(|n| channel(n, true)))
+                .collect()
+        };
+        let group = |g: &GroupColumns| Group {
+            name: g.name.clone(),
+            kind: g.kind,
+            coords: channels(&g.coords, &g.covariates),
+            values: channels(&g.values, &[]),
+            gaps: false,
+        };
+        let first = self.groups.first().map_or(&self.target_table, |g| &g.table);
+        Meta::of_groups(
+            &first.file_stem().unwrap_or_default().to_string_lossy(),
+            self.groups.iter().map(group).collect(),
+            channels(&self.target_coords, &self.target_covariates),
+            channels(&self.target_values, &[]),
+        )
+    }
+
+    fn sides(&self) -> Vec<SideColumns<'_>> {
+        fn borrowed<'a>(parts: &[&'a Vec<String>]) -> Vec<&'a str> {
+            let names = parts.iter().flat_map(|part| part.iter());
+            names.map(String::as_str).collect()
+        }
+        let groups = self.groups.iter().map(|g| SideColumns {
+            table: &g.table,
+            kind: Some(g.kind),
+            places: borrowed(&[&g.coords, &g.covariates]),
+            values: borrowed(&[&g.values]),
+        });
+        let targets = SideColumns {
+            table: &self.target_table,
+            kind: None,
+            places: borrowed(&[&self.target_coords, &self.target_covariates]),
+            values: borrowed(&[&self.target_values]),
+        };
+        groups.chain([targets]).collect()
+    }
+
+    /// Every table once, since it may be a pipe: its path, the columns that are wanted of it, and what it holds.
+    fn read<'a>(&self, sides: &[SideColumns<'a>]) -> Result<Vec<(&'a Path, Vec<&'a str>, Table)>> {
+        let mut wanted: Vec<(&Path, Vec<&str>)> = Vec::new();
+        for side in sides {
+            if !wanted.iter().any(|(path, _)| *path == side.table) {
+                wanted.push((side.table, Vec::new()));
+            }
+            let own = wanted.iter_mut().find(|(path, _)| *path == side.table);
+            let (_, names) = own.expect("it is there now");
+            for name in side.places.iter().chain(&side.values) {
+                if !names.contains(name) {
+                    names.push(name);
+                }
+            }
+        }
+        let read = |(path, names): (&'a Path, Vec<&'a str>)| {
+            let table = read_table(path, Some(&self.sample), &names)?;
+            Ok((path, names, table))
+        };
+        wanted.into_iter().map(read).collect()
+    }
+}
+
+/// Parameters may stand in every line of a sample, but only one value of each.
+fn same_parameters(
+    side: &SideColumns,
+    table: &Table,
+    names: &[&str],
+    values: &[usize],
+    [before, line]: [usize; 2],
+) -> Result<()> {
+    for &column in values {
+        let [a, b] = [before, line].map(|l| table.numbers[column][l]);
+        if a != b && !(a.is_nan() && b.is_nan()) {
+            let what = format!(
+                "sample \"{}\" has {b} here and {a} in {}: a parameter is one number a sample",
+                table.ids[line],
+                table.place(before)
+            );
+            let error = Error::data(side.table, what).at(table.place(line));
+            return Err(error.in_column(names[column]));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::Missing;
-    use crate::data::{DatasetReader, Sample};
+    use crate::data::{DatasetReader, Rows, Sample, Sensors};
     use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
     use parquet::arrow::ArrowWriter;
-    use std::path::PathBuf;
     use std::sync::Arc;
     use tempfile::TempDir;
 
     fn names(list: &str) -> Vec<String> {
-        list.split(',').map(str::to_string).collect()
+        let list = list.split(',').filter(|name| !name.is_empty());
+        list.map(str::to_string).collect()
     }
 
-    fn columns() -> Columns {
+    /// Of a table with readings and targets.
+    fn columns(table: &Path) -> Columns {
         Columns {
             sample: "run".into(),
-            coords: names("x,y"),
-            values: names("p"),
+            groups: vec![group(Group::USUAL, Kind::Field, table, "x,y", "p")],
+            target_table: table.into(),
             target_coords: names("x,y"),
+            target_covariates: vec![],
             target_values: names("u,v"),
+        }
+    }
+
+    fn group(name: &str, kind: Kind, table: &Path, coords: &str, values: &str) -> GroupColumns {
+        GroupColumns {
+            name: name.into(),
+            kind,
+            table: table.into(),
+            coords: names(coords),
+            covariates: vec![],
+            values: names(values),
         }
     }
 
@@ -134,7 +223,7 @@ mod tests {
         (folder, path)
     }
 
-    fn import(text: &str, columns: &Columns, missing: Missing) -> Result<(Imported, Vec<Sample>)> {
+    fn import(text: &str, missing: Missing) -> Result<(Imported, Vec<Sample>)> {
         let (folder, path) = folder_with("t.csv", text);
         let out = folder.path().join("o.parquet");
         let found = {
@@ -142,7 +231,7 @@ mod tests {
                 missing,
                 ..Details::default()
             };
-            columns.import(&path, None, &details, &out)?
+            columns(&path).import(&details, &out)?
         };
         let samples = DatasetReader::open(&out)?
             .samples()?
@@ -154,24 +243,18 @@ mod tests {
 
     #[test]
     fn readings_are_gathered_by_sample_in_order_of_appearance() {
-        let (found, samples) = import(TABLE, &columns(), Missing::Refuse).unwrap();
+        let (found, samples) = import(TABLE, Missing::Refuse).unwrap();
         assert_eq!(found.summary.samples, 2);
-        assert_eq!(samples[0].sensor_coords.data(), [0.0, 0.0, 0.5, 1.0]);
+        assert_eq!(samples[0].groups[0].coords.data(), [0.0, 0.0, 0.5, 1.0]);
         assert_eq!(samples[0].targets.data(), [2.0, 3.0, 8.0, 9.0]);
-        assert_eq!(samples[1].sensor_values.data(), [4.0]);
+        assert_eq!(samples[1].groups[0].values.data(), [4.0]);
         let semicolons = TABLE.replace(',', ";");
         let tabs = TABLE.replace(',', "\t").replace('\n', "\r\n");
         let quoted = format!("# a remark\n\u{feff}{}", TABLE.replace("B,", "\"B\","));
         for text in [semicolons, tabs] {
-            assert_eq!(
-                import(&text, &columns(), Missing::Refuse).unwrap().1,
-                samples
-            );
+            assert_eq!(import(&text, Missing::Refuse).unwrap().1, samples);
         }
-        assert_eq!(
-            import(&quoted, &columns(), Missing::Refuse).unwrap().1,
-            samples
-        );
+        assert_eq!(import(&quoted, Missing::Refuse).unwrap().1, samples);
     }
 
     #[test]
@@ -180,15 +263,13 @@ mod tests {
             "B,0.5,1,7,8,9",
             "B,0.5,1,,8,9\nB,0.7,1,3,NA,9\nC,1,2,3,nan,1",
         );
-        let error = import(&gaps, &columns(), Missing::Refuse)
-            .unwrap_err()
-            .to_string();
+        let error = import(&gaps, Missing::Refuse).unwrap_err().to_string();
         assert!(error.contains("line 4, column p: is missing"), "{error}");
-        let (found, samples) = import(&gaps, &columns(), Missing::Skip).unwrap();
+        let (found, samples) = import(&gaps, Missing::Skip).unwrap();
         assert_eq!((found.skipped_readings, found.skipped_targets), (1, 2));
         assert_eq!(found.skipped_samples, ["C"]);
         assert_eq!(
-            (samples[0].sensor_coords.len(), samples[0].targets.len()),
+            (samples[0].groups[0].coords.len(), samples[0].targets.len()),
             (2, 2)
         );
         assert_eq!(samples[0].query_coords.data(), [0.0, 0.0, 0.5, 1.0]);
@@ -201,27 +282,26 @@ mod tests {
         std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n1,0.2,4,2\n").unwrap();
         let out = folder.path().join("o.parquet");
         let columns = Columns {
-            coords: names("x"),
+            groups: vec![group(Group::USUAL, Kind::Field, &readings, "x", "p")],
+            target_table: targets.clone(),
             target_coords: names("x,t"),
             target_values: names("u"),
-            ..columns()
+            ..columns(&readings)
         };
         let details = Details {
             units: [("t".into(), "s".into())].into(),
             ranges: [("x".into(), [0.0, 8.0])].into(),
             ..Details::default()
         };
-        columns
-            .import(&readings, Some(&targets), &details, &out)
-            .unwrap();
+        columns.import(&details, &out).unwrap();
         let reader = DatasetReader::open(&out).unwrap();
         let Meta {
-            sensor_coords,
+            groups,
             query_coords,
             ..
         } = reader.meta();
         assert_eq!(query_coords[1].label(), "t [s]");
-        let ranges = [&sensor_coords[0], &query_coords[0], &query_coords[1]].map(|c| c.range);
+        let ranges = [&groups[0].coords[0], &query_coords[0], &query_coords[1]].map(|c| c.range);
         assert_eq!(ranges, [Some([0.0, 8.0]), Some([0.0, 8.0]), None]);
         for (name, words) in [
             (
@@ -237,14 +317,14 @@ mod tests {
                 ranges: [(name.into(), [0.0, 3.5])].into(),
                 ..Details::default()
             };
-            let refused = columns.import(&readings, Some(&targets), &details, &out);
+            let refused = columns.import(&details, &out);
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
         assert_eq!(reader.sample(0).unwrap().query_coords.data(), [4.0, 0.2]);
         assert_eq!(reader.sample(1).unwrap().targets.data(), [1.0]);
         std::fs::write(&targets, "run,t,x,u\n2,0.1,3,1\n").unwrap();
-        let lacking = columns.import(&readings, Some(&targets), &details, &out);
+        let lacking = columns.import(&details, &out);
         let error = lacking.unwrap_err().to_string();
         assert!(
             error.contains("sample \"1\" has sensors but no targets"),
@@ -309,14 +389,12 @@ mod tests {
                 "line 7, column x",
             ),
         ] {
-            let error = import(&text, &columns(), Missing::Refuse)
-                .unwrap_err()
-                .to_string();
+            let error = import(&text, Missing::Refuse).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
         let (folder, path) = folder_with("t.csv", b"run,x,y,p,u,v\n\xff\xfe,1,1,1,1,1\n");
         let out = folder.path().join("o.parquet");
-        let error = columns().import(&path, None, &Details::default(), &out);
+        let error = columns(&path).import(&Details::default(), &out);
         assert!(error.unwrap_err().to_string().contains("UTF-8"));
         assert!(!out.exists());
     }
@@ -324,9 +402,7 @@ mod tests {
     #[test]
     fn coordinates_that_float32_cannot_tell_apart_are_refused() {
         let epoch = "run,x,y,p,u,v\nA,1700000000,0,101325.1,0,0\nA,1700000010,1,101325.2,1,1\n";
-        let error = import(epoch, &columns(), Missing::Refuse)
-            .unwrap_err()
-            .to_string();
+        let error = import(epoch, Missing::Refuse).unwrap_err().to_string();
         assert!(
             error.contains("column x: lies between 1700000000.0 and 1700000010.0"),
             "{error}"
@@ -335,13 +411,13 @@ mod tests {
             .replace("1700000000", "1e-50")
             .replace("1700000010", "2e-50");
         assert!(
-            import(&tiny, &columns(), Missing::Refuse)
+            import(&tiny, Missing::Refuse)
                 .unwrap_err()
                 .to_string()
                 .contains("column x")
         );
         let values = epoch.replace("17000000", "");
-        let (found, _) = import(&values, &columns(), Missing::Refuse).unwrap();
+        let (found, _) = import(&values, Missing::Refuse).unwrap();
         assert!(
             found.notes[0].contains("p lies between 101325.1"),
             "{:?}",
@@ -352,7 +428,7 @@ mod tests {
     #[test]
     fn samples_keep_their_names() {
         let text = TABLE.replace("B,", "#7,");
-        let (_, samples) = import(&text, &columns(), Missing::Refuse).unwrap();
+        let (_, samples) = import(&text, Missing::Refuse).unwrap();
         let names: Vec<_> = samples.iter().map(|s| s.name.as_deref().unwrap()).collect();
         assert_eq!(names, ["#7", "A"]);
     }
@@ -360,7 +436,7 @@ mod tests {
     #[test]
     fn the_input_is_never_written_over() {
         let (_folder, path) = folder_with("t.csv", TABLE);
-        let refused = columns().import(&path, None, &Details::default(), &path);
+        let refused = columns(&path).import(&Details::default(), &path);
         assert!(
             refused
                 .unwrap_err()
@@ -398,19 +474,14 @@ mod tests {
         let run = || -> ArrayRef { Arc::new(StringArray::from(vec!["B", "A", "B"])) };
         let (folder, path) = table(number(&[1.0, 4.0, 7.0]), run());
         let out = folder.path().join("o.parquet");
-        columns()
-            .import(&path, None, &Details::default(), &out)
-            .unwrap();
+        columns(&path).import(&Details::default(), &out).unwrap();
         let samples: Vec<Sample> = DatasetReader::open(&out)
             .unwrap()
             .samples()
             .unwrap()
             .collect::<Result<_>>()
             .unwrap();
-        assert_eq!(
-            samples,
-            import(TABLE, &columns(), Missing::Refuse).unwrap().1
-        );
+        assert_eq!(samples, import(TABLE, Missing::Refuse).unwrap().1);
 
         let gap: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(7.0)]));
         let words: ArrayRef = Arc::new(StringArray::from(vec!["1", "four", "7"]));
@@ -423,9 +494,162 @@ mod tests {
             ),
         ] {
             let (_folder, path) = table(p, run());
-            let refused = columns().import(&path, None, &Details::default(), &out);
+            let refused = columns(&path).import(&Details::default(), &out);
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    const AIR: &str = "run,x,h,T,q\nA,0,9,1,2\nA,1,8,,3\nB,0.5,7,4,NA\nB,0.7,7,,\n";
+
+    /// Two instruments, sources, parameters and targets in tables of their own.
+    fn campaign(folder: &Path) -> Columns {
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let air = write("air.csv", AIR);
+        let masts = write("masts.csv", "run,x,w\nB,0.2,7\nA,0.1,5\nA,0.9,6\n");
+        let sources = write("sources.csv", "run,x,s\nB,0.3,-1\n");
+        let runs = write("runs.csv", "run,hours\nA,1\nB,2\nB,2\n");
+        let targets = write("targets.csv", "run,x,h,u\nA,0.5,3,1\nB,0.6,4,2\n");
+        let mut field = group("air", Kind::Field, &air, "x", "T,q");
+        field.covariates = names("h");
+        Columns {
+            sample: "run".into(),
+            groups: vec![
+                field,
+                group("masts", Kind::Field, &masts, "x", "w"),
+                group("sources", Kind::Points, &sources, "x", "s"),
+                group("run", Kind::Scalars, &runs, "", "hours"),
+            ],
+            target_table: targets,
+            target_coords: names("x"),
+            target_covariates: names("h"),
+            target_values: names("u"),
+        }
+    }
+
+    fn kept() -> Details {
+        Details {
+            missing: Missing::Keep,
+            ..Details::default()
+        }
+    }
+
+    #[test]
+    fn several_tables_make_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("o.parquet");
+        let columns = campaign(folder.path());
+        let found = columns.import(&kept(), &out).unwrap();
+        // The last line of the air reports nothing at all.
+        assert_eq!((found.skipped_readings, found.summary.missing()), (1, 2));
+        let reader = DatasetReader::open(&out).unwrap();
+        let gaps: Vec<bool> = reader.meta().groups.iter().map(|g| g.gaps).collect();
+        assert_eq!(gaps, [true, false, false, false]);
+        assert!(reader.meta().groups[0].coords[1].covariate);
+        let [a, b] = [0, 1].map(|i| reader.sample(i).unwrap());
+        assert_eq!(a.groups[0].coords.data(), [0.0, 9.0, 1.0, 8.0]);
+        assert_eq!(
+            a.groups[0].values,
+            Rows::of(2, vec![1.0, 2.0, f32::NAN, 3.0])
+        );
+        assert_eq!(b.groups[0].values, Rows::of(2, vec![4.0, f32::NAN]));
+        assert_eq!((a.groups[1].len(), b.groups[1].len()), (2, 1));
+        // No source is an answer too.
+        assert_eq!((a.groups[2].len(), b.groups[2].len()), (0, 1));
+        assert_eq!(b.groups[3], Sensors::scalars(&[2.0]));
+        assert_eq!(b.query_coords.data(), [0.6, 4.0]);
+    }
+
+    #[test]
+    fn faults_of_groups_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("o.parquet");
+        let refused = |change: &dyn Fn(&mut Columns), details: &Details, words: &str| {
+            let mut columns = campaign(folder.path());
+            change(&mut columns);
+            let error = columns.import(details, &out).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(!out.exists());
+        };
+        let rewrite = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        refused(
+            &|_| (),
+            &Details::default(),
+            "air.csv, line 3, column T: is missing; fill it, or leave such lines out with --missing skip, or keep",
+        );
+        refused(
+            &|_| rewrite("runs.csv", "run,hours\nA,1\nB,2\nB,3\n"),
+            &kept(),
+            "runs.csv, line 4, column hours: sample \"B\" has 3 here and 2 in line 3",
+        );
+        refused(
+            &|_| rewrite("air.csv", &AIR.replace("0,9", "0,")),
+            &Details::default(),
+            "air.csv, line 2, column h: is missing",
+        );
+        refused(
+            &|c| c.groups[1].name = "air".into(),
+            &kept(),
+            "two groups air",
+        );
+        refused(
+            &|c| c.groups[1].name = "a b".into(),
+            &kept(),
+            "a group \"a b\"",
+        );
+        refused(
+            &|c| c.groups[3].coords = names("hours"),
+            &kept(),
+            "gives the scalars run places",
+        );
+        refused(
+            &|c| c.groups[1].coords.clear(),
+            &kept(),
+            "describes no channel of masts_coords",
+        );
+        refused(
+            &|c| c.groups[1].values.clear(),
+            &kept(),
+            "describes no channel of masts_values",
+        );
+        refused(
+            &|c| c.groups[2].table = folder.path().join("none.csv"),
+            &kept(),
+            "none.csv",
+        );
+        refused(
+            &|_| {
+                rewrite("air.csv", &AIR.replace("B,", "A,"));
+                rewrite("masts.csv", "run,x,w\nA,0,1\n");
+            },
+            &Details {
+                missing: Missing::Keep,
+                ranges: [("x".into(), [0.0, 0.5])].into(),
+                ..Details::default()
+            },
+            "not within its range",
+        );
+    }
+
+    #[test]
+    fn samples_without_a_group_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("o.parquet");
+        let columns = campaign(folder.path());
+        std::fs::write(folder.path().join("air.csv"), "run,x,h,T,q\nA,0,9,1,2\n").unwrap();
+        let refused = columns.import(&Details::default(), &out);
+        let words = refused.unwrap_err().to_string();
+        assert!(
+            words.contains("sample \"B\" has targets but nothing of air"),
+            "{words}"
+        );
+        let found = columns.import(&kept(), &out).unwrap();
+        assert_eq!(found.skipped_samples, ["B"]);
     }
 }

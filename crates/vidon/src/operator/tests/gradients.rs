@@ -6,8 +6,8 @@ use crate::network::{DType, training_device};
 /// Codes and queries of a batch.
 fn batch(parts: &Parts, entries: &[Entry], samples: &[Sample]) -> (Vec<Code>, Queries, Rows) {
     let scaled: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
-    let sensors: Vec<&Sensors> = scaled.iter().map(|s| &s.sensors).collect();
-    let codes = parts.encode(entries, &sensors).unwrap();
+    let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
+    let codes = parts.encode(entries, &groups).unwrap();
     let places: Vec<Arc<Rows>> = samples.iter().map(|s| s.query_coords.clone()).collect();
     let mut targets = Rows::of(samples[0].targets.width(), vec![]);
     samples.iter().for_each(|s| targets.extend(&s.targets));
@@ -25,8 +25,8 @@ fn place(dtype: DType) -> Place {
 /// operations: values and gradients agree.
 #[test]
 fn fused_and_composed_are_the_same() {
-    for (config, dims, samples) in zoo() {
-        let (parts, entries) = network(&config, dims, &samples, 1);
+    for (config, meta, samples) in zoo() {
+        let (parts, entries) = network(&config, &meta, &samples, 1);
         let (codes, queries, targets) = batch(&parts, &entries, &samples);
         let codes: Vec<&Code> = codes.iter().collect();
         let run = |dtype: DType| {
@@ -53,8 +53,8 @@ fn fused_and_composed_are_the_same() {
 /// Gradients against central differences, all in double precision.
 #[test]
 fn gradients_are_those_of_finite_differences() {
-    for (config, dims, samples) in zoo() {
-        let (parts, entries) = network(&config, dims, &samples, 1);
+    for (config, meta, samples) in zoo() {
+        let (parts, entries) = network(&config, &meta, &samples, 1);
         let (codes, queries, targets) = batch(&parts, &entries, &samples);
         let codes: Vec<&Code> = codes.iter().collect();
         let place = place(DType::F64);

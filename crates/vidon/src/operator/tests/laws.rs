@@ -12,11 +12,10 @@ proptest! {
     fn vidon_sees_a_set(m in 1usize..40, seed: u64) {
         let mut rng = stream(seed, "set", 0);
         let one = sample(&mut rng, m, 5, DIMS);
-        let vidon = operator(&tiny_vidon(), DIMS, &[], seed);
+        let vidon = operator(&tiny_vidon(), &meta(DIMS), &[], seed);
         let with = |order: &[usize]| {
             let changed = Sample {
-                sensor_coords: one.sensor_coords.select(order),
-                sensor_values: one.sensor_values.select(order),
+                groups: vec![one.groups[0].select(order)],
                 ..one.clone()
             };
             answers(&vidon, &[changed]).remove(0)
@@ -33,27 +32,32 @@ proptest! {
 #[test]
 fn answers_do_not_depend_on_their_neighbours() {
     let mut rng = stream(3, "neighbours", 0);
-    for (config, dims, mut samples) in zoo() {
+    let anew = |own: &Rows, rng: &mut crate::rng::Rng, m: usize| match own.width() {
+        0 => Rows::without_columns(m),
+        width => rows(rng, m, width),
+    };
+    for (config, meta, mut samples) in zoo() {
+        let fixed =
+            |e: &EncoderConfig| matches!(e, EncoderConfig::Vector(_) | EncoderConfig::Grid {});
+        let free = !config.encoders.iter().any(fixed);
         // More of the same kind, some larger, asked at the places of the first.
         for factor in [40, 1, 90] {
             let mut more = samples[0].clone();
-            more.sensor_values = rows(&mut rng, more.sensor_values.len(), dims.sensor_values);
-            let free = matches!(
-                config.encoders[0],
-                EncoderConfig::Heads(_) | EncoderConfig::Projection(_) | EncoderConfig::Krige(_)
-            );
-            if free {
-                let m = 7 * factor;
-                more.sensor_coords = rows(&mut rng, m, dims.sensor_coords);
-                more.sensor_values = rows(&mut rng, m, dims.sensor_values);
+            for (own, group) in more.groups.iter_mut().zip(&meta.groups) {
+                if free && group.kind != Kind::Scalars {
+                    own.coords = anew(&own.coords, &mut rng, 7 * factor);
+                }
+                own.values = anew(&own.values, &mut rng, own.coords.len());
             }
             samples.push(more);
         }
         // Another reading at the same places, which may be fitted together.
         let mut again = samples[3].clone();
-        again.sensor_values = rows(&mut rng, again.sensor_values.len(), dims.sensor_values);
+        for own in &mut again.groups {
+            own.values = anew(&own.values, &mut rng, own.len());
+        }
         samples.push(again);
-        let operator = operator(&config, dims, &samples, 2);
+        let operator = operator(&config, &meta, &samples, 2);
         let together = answers(&operator, &samples);
         let turned: Vec<Sample> = samples.iter().rev().cloned().collect();
         let turned = answers(&operator, &turned);
@@ -84,17 +88,21 @@ fn deeponet_is_the_special_case_of_the_paper() {
     let mut rng = stream(1, "special", 0);
     let places = Rows::of(1, (1..=m).map(|x| x as f32).collect());
     let samples: Vec<Sample> = (0..4)
-        .map(|_| Sample {
-            sensor_coords: places.clone(),
-            ..sample(&mut rng, m, 6, dims)
+        .map(|_| {
+            let mut one = sample(&mut rng, m, 6, dims);
+            one.groups[0].coords = places.clone();
+            one
         })
         .collect();
     let deeponet = ModelConfig {
-        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: m })],
+        encoders: vec![EncoderConfig::Vector(VectorConfig {
+            group: None,
+            sensors: m,
+        })],
         core: small_mlp(),
         decoder: learned(6, &[9, 9]),
     };
-    let reference = operator(&deeponet, dims, &samples, 7);
+    let reference = operator(&deeponet, &meta(dims), &samples, 7);
     let config = ModelConfig {
         encoders: vec![EncoderConfig::Heads(HeadsConfig {
             d_enc: 2,
@@ -106,7 +114,7 @@ fn deeponet_is_the_special_case_of_the_paper() {
         })],
         ..deeponet
     };
-    let (parts, mut entries) = Parts::new(&config, dims, 0).unwrap();
+    let (parts, mut entries) = Parts::new(&config, &meta(dims), 0).unwrap();
     let s = 10.0f32;
     for entry in &mut entries {
         let values = entry.values.clone();
@@ -157,7 +165,10 @@ fn a_pod_holds_the_training_outputs() {
         targets: 2,
     };
     let config = ModelConfig {
-        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: 1 })],
+        encoders: vec![EncoderConfig::Vector(VectorConfig {
+            group: None,
+            sensors: 1,
+        })],
         core: small_mlp(),
         decoder: DecoderConfig::Pod(PodConfig {
             frame: frame(2, false),
@@ -170,7 +181,7 @@ fn a_pod_holds_the_training_outputs() {
     let samples: Vec<Sample> = (0..40)
         .map(|_| {
             let mut one = sample(&mut rng, 1, 60, dims);
-            one.sensor_coords = Rows::of(1, vec![0.0]);
+            one.groups[0].coords = Rows::of(1, vec![0.0]);
             let [a, b, c] = [0, 1, 2].map(|_| rng.random_range(-1.0..1.0f32));
             let value = |p: &[f32]| [2.0 + a * wave(p, 1.0), b * wave(p, 2.0) + c * wave(p, 3.0)];
             one.targets = Rows::of(2, one.query_coords.iter().flat_map(value).collect());

@@ -31,8 +31,8 @@ fn networks_say_what_they_cannot_take() {
     assert!(error.contains("these stand elsewhere"), "{error}");
 
     // With kriging it takes any sensors.
-    let (kriged, dims, samples) = zoo().remove(4);
-    let kriged = Operator::untrained(&kriged, meta(dims), &samples, 0).unwrap();
+    let (kriged, meta, samples) = zoo().remove(4);
+    let kriged = Operator::untrained(&kriged, meta, &samples, 0).unwrap();
     assert!(Layout::ALL.iter().all(|l| kriged.check_layout(*l).is_ok()));
     let places = kriged.entries().iter().find(|e| e.name == "sensors");
     let corners = [-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
@@ -43,20 +43,31 @@ fn networks_say_what_they_cannot_take() {
 #[test]
 fn fno_says_which_grids_it_takes() {
     let mut rng = stream(0, "grids", 0);
-    let (config, dims, samples) = zoo().remove(5);
-    let fno = Operator::untrained(&config, meta(dims), &samples, 0).unwrap();
+    let (config, meta, samples) = zoo().remove(5);
+    let fno = Operator::untrained(&config, meta, &samples, 0).unwrap();
     let error = fno.check_layout(Layout::Missing).unwrap_err().to_string();
     assert!(error.contains("only regular"), "{error}");
-    let error = refusal(&fno, &sample(&mut rng, 6, 6, dims));
+    let error = refusal(
+        &fno,
+        &sample(
+            &mut rng,
+            6,
+            6,
+            Dims {
+                query_coords: 2,
+                ..DIMS
+            },
+        ),
+    );
     assert!(error.contains("not a product of axes"), "{error}");
     let mut elsewhere = samples[0].clone();
     elsewhere.query_coords = Arc::new(elsewhere.query_coords.select(&[0, 1]));
     let error = refusal(&fno, &elsewhere);
     assert!(error.contains("are not the same points"), "{error}");
     let mut bent = grid_sample(&mut rng, &[5, 6]);
-    let square = bent.sensor_coords.data().iter().map(|x| x * x).collect();
-    bent.sensor_coords = Rows::of(2, square);
-    bent.query_coords = Arc::new(bent.sensor_coords.clone());
+    let square = bent.query_coords.data().iter().map(|x| x * x).collect();
+    bent.query_coords = Arc::new(Rows::of(2, square));
+    bent.groups[0].coords = (*bent.query_coords).clone();
     let error = refusal(&fno, &bent);
     assert!(error.contains("not evenly spaced"), "{error}");
     let error = refusal(&fno, &grid_sample(&mut rng, &[2, 2]));
@@ -66,7 +77,7 @@ fn fno_says_which_grids_it_takes() {
 #[test]
 fn impossible_sizes_are_refused() {
     let refused = |config: ModelConfig, words: &str| {
-        let error = Parts::new(&config, DIMS, 0).unwrap_err().to_string();
+        let error = Parts::new(&config, &meta(DIMS), 0).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     let with = |change: &dyn Fn(&mut HeadsConfig)| {
@@ -134,5 +145,5 @@ fn impossible_sizes_are_refused() {
         query_coords: 0,
         ..DIMS
     };
-    assert!(Parts::new(&tiny_vidon(), none, 0).is_err());
+    assert!(Parts::new(&tiny_vidon(), &meta(none), 0).is_err());
 }

@@ -2,6 +2,7 @@
 
 mod files;
 mod gradients;
+mod groups;
 mod laws;
 mod limits;
 mod sizes;
@@ -22,6 +23,15 @@ use crate::network::Activation;
 use crate::rng::{Rng, stream};
 use crate::spaces::{Family, Frame};
 
+/// Numbers of columns of data with one group of sensors.
+#[derive(Clone, Copy)]
+struct Dims {
+    sensor_coords: usize,
+    sensor_values: usize,
+    query_coords: usize,
+    targets: usize,
+}
+
 const DIMS: Dims = Dims {
     sensor_coords: 2,
     sensor_values: 2,
@@ -39,13 +49,12 @@ fn rows(rng: &mut Rng, count: usize, width: usize) -> Rows {
 }
 
 fn sample(rng: &mut Rng, m: usize, q: usize, dims: Dims) -> Sample {
-    Sample {
-        name: None,
-        sensor_coords: rows(rng, m, dims.sensor_coords),
-        sensor_values: rows(rng, m, dims.sensor_values),
-        query_coords: Arc::new(rows(rng, q, dims.query_coords)),
-        targets: rows(rng, q, dims.targets),
-    }
+    Sample::of(
+        rows(rng, m, dims.sensor_coords),
+        rows(rng, m, dims.sensor_values),
+        Arc::new(rows(rng, q, dims.query_coords)),
+        rows(rng, q, dims.targets),
+    )
 }
 
 /// Samples on one grid, asked there, for FNO.
@@ -53,13 +62,9 @@ fn grid_sample(rng: &mut Rng, grid: &[usize]) -> Sample {
     let axis = |n: &usize| (0..*n).map(|i| i as f64 / (n - 1) as f64).collect();
     let axes: Vec<Vec<f64>> = grid.iter().map(axis).collect();
     let points = Rows::of_f64(grid.len(), &product(&axes));
-    Sample {
-        name: None,
-        sensor_values: rows(rng, points.len(), 2),
-        targets: rows(rng, points.len(), 2),
-        query_coords: Arc::new(points.clone()),
-        sensor_coords: points,
-    }
+    let values = rows(rng, points.len(), 2);
+    let targets = rows(rng, points.len(), 2);
+    Sample::of(points.clone(), values, Arc::new(points), targets)
 }
 
 fn tiny_heads() -> HeadsConfig {
@@ -97,7 +102,10 @@ fn tiny_vidon() -> ModelConfig {
 
 fn tiny_deeponet() -> ModelConfig {
     ModelConfig {
-        encoders: vec![EncoderConfig::Vector(VectorConfig { sensors: 4 })],
+        encoders: vec![EncoderConfig::Vector(VectorConfig {
+            group: None,
+            sensors: 4,
+        })],
         core: CoreConfig::Mlp(MlpConfig {
             hidden: vec![6, 6],
             ..MlpConfig::default()
@@ -145,6 +153,7 @@ fn basis(functions: usize, frame: Frame) -> DecoderConfig {
 
 fn projection(functions: usize, periodic: bool) -> EncoderConfig {
     EncoderConfig::Projection(ProjectionConfig {
+        group: None,
         frame: frame(2, periodic),
         functions,
     })
@@ -162,6 +171,7 @@ fn on_grid(config: FnoConfig) -> ModelConfig {
 fn between_in(axes: usize) -> ModelConfig {
     ModelConfig {
         encoders: vec![EncoderConfig::Projection(ProjectionConfig {
+            group: None,
             frame: frame(axes, false),
             functions: 4,
         })],
@@ -185,7 +195,7 @@ fn scattered(rng: &mut Rng, dims: Dims) -> Vec<Sample> {
 }
 
 /// Every kind of network, small, with samples it can take.
-fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
+fn zoo() -> Vec<(ModelConfig, Meta, Vec<Sample>)> {
     let mut rng = stream(0, "zoo", 0);
     let ragged = vec![
         sample(&mut rng, 3, 4, DIMS),
@@ -198,7 +208,7 @@ fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
         sample.targets = ragged[0].targets.clone();
     }
     let mut fixed = vec![sample(&mut rng, 4, 3, DIMS), sample(&mut rng, 4, 3, DIMS)];
-    fixed[1].sensor_coords = fixed[0].sensor_coords.clone();
+    fixed[1].groups[0].coords = fixed[0].groups[0].coords.clone();
     let product = ModelConfig {
         encoders: vec![EncoderConfig::Heads(HeadsConfig {
             encoding: Encoding::Product,
@@ -272,10 +282,13 @@ fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
         ),
     };
     let kriged = ModelConfig {
-        encoders: vec![EncoderConfig::Krige(KrigeConfig { grid: vec![2, 2] })],
+        encoders: vec![EncoderConfig::Krige(KrigeConfig {
+            group: None,
+            grid: vec![2, 2],
+        })],
         ..tiny_deeponet()
     };
-    vec![
+    let single = [
         (tiny_vidon(), DIMS, ragged.clone()),
         (tiny_vidon(), DIMS, shared.clone()),
         (product, DIMS, ragged.clone()),
@@ -293,12 +306,19 @@ fn zoo() -> Vec<(ModelConfig, Dims, Vec<Sample>)> {
         (between, DIMS, shared),
         (between_in(1), space(1), scattered(&mut rng, space(1))),
         (between_in(3), space(3), scattered(&mut rng, space(3))),
-    ]
+    ];
+    let single = single.map(|(config, dims, samples)| (config, meta(dims), samples));
+    single.into_iter().chain(groups::zoo(&mut rng)).collect()
 }
 
 /// With numbers in place of what would be taken from data.
-fn network(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> (Parts, Vec<Entry>) {
-    let (parts, mut entries) = Parts::new(config, dims, seed).unwrap();
+fn network(
+    config: &ModelConfig,
+    meta: &Meta,
+    samples: &[Sample],
+    seed: u64,
+) -> (Parts, Vec<Entry>) {
+    let (parts, mut entries) = Parts::new(config, meta, seed).unwrap();
     let mut rng = stream(0, "fixed", 0);
     for entry in entries.iter_mut().filter(|e| !e.trained) {
         let values = entry.values.iter_mut();
@@ -307,7 +327,7 @@ fn network(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> (
             // Of the first sample, or of a grid.
             let places = match config.encoders[0] {
                 EncoderConfig::Krige(_) => vec![-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0],
-                _ => samples[0].sensor_coords.data().to_vec(),
+                _ => samples[0].groups[0].coords.data().to_vec(),
             };
             entry.values = places;
         }
@@ -315,9 +335,9 @@ fn network(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> (
     (parts, entries)
 }
 
-fn operator(config: &ModelConfig, dims: Dims, samples: &[Sample], seed: u64) -> Operator {
-    let (parts, entries) = network(config, dims, samples, seed);
-    let design = Design::new(parts, meta(dims), None, Symmetries::default());
+fn operator(config: &ModelConfig, meta: &Meta, samples: &[Sample], seed: u64) -> Operator {
+    let (parts, entries) = network(config, meta, samples, seed);
+    let design = Design::new(parts, meta.clone(), None, Symmetries::default());
     Operator::with_numbers(design, entries)
 }
 

@@ -10,7 +10,7 @@ fn sizes_are_those_of_a_count_by_hand() {
         query_coords: 2,
         targets: 1,
     };
-    let (parts, entries) = Parts::new(&ModelConfig::default(), dims, 0).unwrap();
+    let (parts, entries) = Parts::new(&ModelConfig::default(), &meta(dims), 0).unwrap();
     // Ψ_c: 2→40→40→40→40, Ψ_v: 1→40→40→40→40.
     let encoders = (2 * 40 + 40) + (40 + 40) + 2 * 3 * (40 * 40 + 40);
     // ω̃: 40→128→128→128→128→1, ν̃: the same →64, four heads.
@@ -40,7 +40,7 @@ fn starting_weights_have_the_papers_spread() {
         targets: 1,
     };
     let config = ModelConfig::default();
-    let (_, entries) = Parts::new(&config, dims, 3).unwrap();
+    let (_, entries) = Parts::new(&config, &meta(dims), 3).unwrap();
     let values = |name: &str| &entries.iter().find(|e| e.name == name).unwrap().values;
     let bound = |name: &str| values(name).iter().fold(0f32, |a, v| a.max(v.abs()));
     let first = bound("trunk.0.weight");
@@ -51,8 +51,8 @@ fn starting_weights_have_the_papers_spread() {
     let deviation = (middle.iter().map(|v| v * v).sum::<f32>() / middle.len() as f32).sqrt();
     assert!((deviation / (2.0f32 / 500.0).sqrt() - 1.0).abs() < 0.02);
     assert!(bound("trunk.2.bias") <= (1.0f32 / 250.0).sqrt());
-    assert_eq!(Parts::new(&config, dims, 3).unwrap().1, entries);
-    assert_ne!(Parts::new(&config, dims, 4).unwrap().1, entries);
+    assert_eq!(Parts::new(&config, &meta(dims), 3).unwrap().1, entries);
+    assert_ne!(Parts::new(&config, &meta(dims), 4).unwrap().1, entries);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn paper_sizes_follow_the_problem() {
     use crate::problems::{AllenCahn, Boundary, Darcy, NavierStokes};
     let size = |name, problem: &dyn crate::problems::Problem, dims: Dims| {
         let config = ModelConfig::of_paper(name, problem).unwrap();
-        let (_, entries) = Parts::new(&config, dims, 0).unwrap();
+        let (_, entries) = Parts::new(&config, &meta(dims), 0).unwrap();
         let trained = entries.iter().filter(|e| e.trained);
         trained.map(|e| e.values.len()).sum::<usize>()
     };
