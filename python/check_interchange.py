@@ -10,12 +10,15 @@ import tempfile
 import zlib
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 
-from read_dataset import PARTS, read_dataset
+from read_dataset import parts, read_dataset
 
 rng = np.random.default_rng(0)
+PARTS = ["sensor_coords", "sensor_values", "query_coords", "targets"]
 
 
 def run(*arguments):
@@ -37,7 +40,7 @@ def generated(folder):
         start = s["targets"].reshape(76, 76, 41)[::3, ::3, 0].reshape(-1, 1)
         equal(start, s["sensor_values"])
         equal(s["query_coords"].reshape(76, 76, 41, 3)[::3, ::3, 0, :2].reshape(-1, 2), s["sensor_coords"])
-        stored = [p for p in PARTS if p in table]
+        stored = [p for p in parts(meta) if p in table]
         assert zlib.crc32(b"".join(s[p].astype("<f4").tobytes() for p in stored)) == table["crc32"][i]
         equal(np.stack(table["sensor_coords"][i]), s["sensor_coords"])
     return "generated dataset, pyarrow and pandas"
@@ -95,11 +98,77 @@ def arrays(folder, save):
     return f"arrays by {save.__name__}"
 
 
+def campaign(n):
+    """n samples of two groups with gaps, one of them with heights, points without strengths, and parameters."""
+    def gaps(values):
+        values[rng.uniform(size=values.shape) < 0.3] = np.nan
+        return values[~np.isnan(values).all(axis=1)]
+
+    for _ in range(n):
+        normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
+        air, q = gaps(normal(rng.integers(2, 9), 2)), rng.integers(1, 9)
+        air[0, 1] = normal()
+        rain, drops = normal(rng.integers(1, 5), 1), normal(rng.integers(0, 6), 2)
+        targets = normal(q, 2)
+        targets[1:, 0][rng.uniform(size=q - 1) < 0.3] = np.nan
+        yield {"air_coords": normal(len(air), 3), "air_values": air, "rain_coords": normal(len(rain), 2), "rain_values": rain,
+               "drops_coords": drops, "run_values": np.array([[normal(), np.nan if rng.uniform() < 0.3 else 1]], np.float32),
+               "query_coords": normal(q, 2), "targets": targets}
+
+
+SIDES = {"air": ["x", "y", "height", "T", "q"], "rain": ["x", "y", "mm"], "drops": ["x", "y"], "run": ["s", "t"], "later": ["x", "y", "u", "v"]}
+NAMES = {"later": ["query_coords", "targets"]}
+
+
+def long_tables(samples):
+    """A table a group and one of the targets, a line a reading."""
+    for side, columns in SIDES.items():
+        names = [p for p in NAMES.get(side, [f"{side}_coords", f"{side}_values"]) if p in samples[0]]
+        lines = [pd.DataFrame(np.hstack([s[p] for p in names]), columns=columns).assign(run=i) for i, s in enumerate(samples)]
+        yield side, pd.concat(lines)
+
+
+def imported(folder, samples, suffix):
+    """The samples as tables, and what vidon makes of these."""
+    for side, frame in long_tables(samples):
+        path = folder / f"{side}{suffix}"
+        frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    at = lambda side, columns: f"{side}={folder / side}{suffix}:{columns}"
+    out = folder / f"campaign{suffix}.parquet"
+    run("import", "--sample", "run", "--field", at("air", "x,y+height:T,q"), "--field", at("rain", "x,y:mm"),
+        "--points", at("drops", "x,y:"), "--scalars", at("run", "s,t"), "--targets", folder / f"later{suffix}",
+        "--target-coords", "x,y", "--target-values", "u,v", "--missing", "keep", "--out", out)
+    return out
+
+
+def groups(folder):
+    """Groups, gaps and parameters: the same to pyarrow, pandas, polars and DuckDB, and back bit for bit."""
+    samples = list(campaign(9))
+    same = lambda a, b: (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
+    array = lambda rows, like: np.array([[np.nan if v is None else v for v in row] for row in rows], np.float32).reshape(-1, like.shape[1])
+    out = imported(folder, samples, ".csv")
+    rows = duckdb.sql(f"select * from '{out}'")
+    tables = {
+        "pandas": pd.read_parquet(out).to_dict("list"),
+        "polars": pl.read_parquet(out).to_dict(as_series=False),
+        "DuckDB": dict(zip(rows.columns, zip(*rows.fetchall()))),
+    }
+    assert tables["polars"]["sample"] == [str(i) for i in range(9)]
+    for i, (read, expected) in enumerate(zip(read_dataset(out)[1], samples, strict=True)):
+        assert read.keys() == expected.keys() and all(same(read[p], expected[p]) for p in read)
+        for name, table in tables.items():
+            for part, numbers in expected.items():
+                assert same(array(table[part][i], numbers), numbers), (name, part, i)
+    again = list(read_dataset(imported(folder, [dict(s) for s in read_dataset(out)[1]], ".parquet"))[1])
+    assert all(same(a[p], b[p]) for a, b in zip(again, samples, strict=True) for p in a)
+    return "groups, gaps and parameters, pyarrow, pandas, polars and DuckDB"
+
+
 if __name__ == "__main__":
     VIDON = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         checks = [lambda: generated(folder), lambda: tables(folder, ".csv"), lambda: tables(folder, ".parquet"),
-                  lambda: arrays(folder, np.savez), lambda: arrays(folder, np.savez_compressed)]
+                  lambda: arrays(folder, np.savez), lambda: arrays(folder, np.savez_compressed), lambda: groups(folder)]
         for check in checks:
             print("equal:", check())

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from read_dataset import read_dataset
+from read_dataset import groups, read_dataset
 
 
 def mlp(w, name, x, activation=np.tanh):
@@ -63,33 +63,54 @@ def waves(dim, reach, family):
 
 
 def project(config, w, x, u):
-    """Regularised least squares, a row a component."""
+    """Regularised least squares, a row a component, each on the sensors that report it."""
     decay, ridge, fall = w["projection.prior"]
-    functions, squares = fourier(config["frame"], config["functions"], x, whole=True)
+    functions, squares = fourier(config["frame"], config["functions"], x[:, : len(config["frame"]["lo"])], whole=True)
     prior = (1 + squares) ** (-decay / 2) * np.exp(-fall * np.sqrt(squares))
-    a = functions * prior
-    matrix = a.T @ a / len(x) + ridge * np.eye(len(prior))
-    return (prior[:, None] * np.linalg.solve(matrix, a.T @ u / len(x))).T
+
+    def fit(a, u):
+        matrix = a.T @ a / len(a) + ridge * np.eye(len(prior))
+        return prior * np.linalg.solve(matrix, a.T @ u / len(a))
+
+    known = [~np.isnan(column) for column in u.T]
+    return np.stack([fit(functions[k] * prior, column[k]) for k, column in zip(known, u.T)])
 
 
-def fno_between_bases(core, projection, decoder, w, coefs, outputs):
-    """The fit on a grid, an FNO, and its answer in the decoder's functions."""
-    frames = [projection["frame"], decoder["frame"]]
-    n, axes = core["grid"], len(frames[0]["lo"])
-    torus = all(f["family"] == "periodic" for f in frames)
+def moments(config, x, u):
+    """Sums over sources, or the mean over samples of a density, in orthonormal functions with falling amplitudes."""
+    functions, squares = fourier(config["frame"], config["functions"], x, whole=True)
+    # The mean square of every function over its box.
+    probe = np.array(list(itertools.product((np.arange(64) + 0.5) / 64, repeat=2)))
+    lo, hi = np.array(config["frame"]["lo"]), np.array(config["frame"]["hi"])
+    sizes = (fourier(config["frame"], config["functions"], lo + probe * (hi - lo), whole=True)[0] ** 2).mean(axis=0)
+    strengths = u if u is not None else np.full((len(x), 1), 1 / len(x))
+    return ((1 + squares) ** (-config["decay"] / 2) / sizes * (functions.T @ strengths).T)
+
+
+def fno_between_bases(core, seen, decoder, w, outputs):
+    """Functions and constants on a grid, an FNO, and its answer in the decoder's functions."""
+    own = decoder["frame"]
+    n, axes = core["grid"], len(own["lo"]) - (own.get("times", 0) > 0)
+    torus = all(f["family"] == "periodic" for f in [own, *(c["frame"] for c, _, _ in seen if "frame" in c)])
     axis = np.arange(n) / (n if torus else n - 1)
     unit = np.array(list(itertools.product(axis, repeat=axes)))
     place = lambda f: np.array(f["lo"][:axes]) + unit * (np.array(f["hi"][:axes]) - np.array(f["lo"][:axes]))
-    seen, _ = fourier(frames[0], projection["functions"], place(frames[0]), whole=True)
-    space = {"family": frames[1]["family"], "lo": frames[1]["lo"][:axes], "hi": frames[1]["hi"][:axes]}
-    basis, _ = fourier(space, decoder["functions"], place(frames[1]))
-    read = np.linalg.solve(basis.T @ basis + 1e-6 * len(unit) * np.eye(basis.shape[1]), basis.T)
-    values = [(seen @ coefs.T - w["core.input"][0]) / w["core.input"][1]]
+    channels, first = [], 0
+    for config, coefs, constants in seen:
+        if coefs is not None:
+            values = fourier(config["frame"], config["functions"], place(config["frame"]), whole=True)[0] @ coefs.T
+            mean, spread = w["core.input"][:, first : first + len(coefs)]
+            channels.append((values - mean) / spread)
+            first += len(coefs)
+        channels.append(np.tile(constants, (len(unit), 1)))
     if core["coords"]:
-        values.append(2 * unit - 1)
-    answer = fno_on_grid(core, w, np.hstack(values), [n] * axes)
+        channels.append(2 * unit - 1)
+    space = {"family": own["family"], "lo": own["lo"][:axes], "hi": own["hi"][:axes]}
+    basis, _ = fourier(space, decoder["functions"], place(own))
+    read = np.linalg.solve(basis.T @ basis + 1e-6 * len(unit) * np.eye(basis.shape[1]), basis.T)
+    answer = fno_on_grid(core, w, np.hstack(channels), [n] * axes)
     # Rows: outputs, then functions of time.
-    answer = (read @ answer).T.reshape(outputs, max(frames[1].get("times", 0), 1), -1)
+    answer = (read @ answer).T.reshape(outputs, max(own.get("times", 0), 1), -1)
     mean, spread = w["core.output"]
     beta = answer * spread[:, None, None]
     beta[:, 0] += mean[:, None] * read.sum(axis=1)
@@ -97,49 +118,82 @@ def fno_between_bases(core, projection, decoder, w, coefs, outputs):
 
 
 def heads(config, w, x, u):
+    """Averages over sensors, where a column counts where it is reported, then sums over points with their strengths."""
     positional = config["positional"]
     seen = x if positional["kind"] == "mlp" else fourier(positional["frame"], positional["functions"], x)[0]
-    place, value = mlp(w, "encode_coords", seen), mlp(w, "encode_values", u)
-    psi = place + value if config["encoding"] == "sum" else place * value
+    place = mlp(w, "encode_coords", seen)
+    if u is None:
+        psi = place
+    elif "encode_values.0.0.weight" in w:
+        known = ~np.isnan(u)
+        column = lambda c: mlp(w, f"encode_values.{c}", np.nan_to_num(u[:, [c]])) * known[:, [c]]
+        psi = place + sum(column(c) for c in range(u.shape[1]))
+    elif "encode_values.0.weight" in w:
+        value = mlp(w, "encode_values", u)
+        psi = place + value if config["encoding"] == "sum" else place * value
     pooled = []
     for h in range(config["count"]):
         logits = mlp(w, f"heads.{h}.weight", psi) / math.sqrt(config["d_enc"])
         shares = np.exp(logits - logits.max())
         pooled.append((shares / shares.sum() * mlp(w, f"heads.{h}.value", psi)).sum(axis=0))
+    strengths = np.full((len(x), 1), 1 / len(x)) if u is None else u
+    for h in range(config.get("sums", 0)):
+        pooled += [strength @ mlp(w, f"sums.{h}", place) for strength in strengths.T]
+    if "heads.points" in w:
+        mean, spread = w["heads.points"]
+        pooled.append([(len(x) - mean) / spread])
     return np.concatenate(pooled)
 
 
 def encode(config, w, x, u):
-    """What a perceptron sees."""
+    """Coefficients of functions, a row a function, and other numbers."""
     match config["kind"]:
         case "heads":
-            return heads(config, w, x, u)
+            return None, heads(config, w, x, u)
         case "projection":
-            return (project(config, w, x, u).ravel() - w["projection.mean"]) / w["projection.spread"]
+            return project(config, w, x, u), []
+        case "moments":
+            mean, spread = w.get("moments.count", (0, 1))
+            return moments(config, x, u), [] if u is not None else [(len(x) - mean) / spread]
+        case "scalars":
+            mean, spread = w["scalars"]
+            return None, np.concatenate([np.nan_to_num((u[0] - mean) / spread), ~np.isnan(u[0])])
         case "vector":
-            return u.ravel()
+            return None, u.ravel()
 
 
 def contract(decoder, w, beta, y, outputs):
     if decoder["kind"] == "learned":
         tau = mlp(w, "trunk", y)
     else:
-        own, _ = fourier(decoder["frame"], len(beta) // outputs, y)
+        own, _ = fourier(decoder["frame"], len(beta) // outputs, y[:, : len(decoder["frame"]["lo"])])
         blocks = np.kron(np.eye(outputs)[None], own[:, None, :])
         tau = np.concatenate([np.zeros((len(y), outputs, 1)), blocks], axis=2)
     tau = tau.reshape(len(y), outputs, len(beta) + 1)
     return tau[:, :, 0] + tau[:, :, 1:] @ beta
 
 
-def operator(config, w, x, u, y, outputs):
+def operator(config, w, sample, described, outputs):
+    """`described`: the groups of sensors."""
     encoders, core, decoder = config["encoders"], config["core"], config["decoder"]
-    if decoder["kind"] == "grid":
-        return fno_on_grid(core, w, np.hstack([u, x]), [len(np.unique(axis)) for axis in x.T])
+    seen, y = [], sample["query_coords"]
+    for encoder in encoders:
+        kinds = {"moments": ["points"], "scalars": ["scalars"]}.get(encoder["kind"], ["field"])
+        named = encoder.get("group") or next(g["name"] for g in described if g["kind"] in kinds)
+        x, u = sample.get(f"{named}_coords"), sample.get(f"{named}_values")
+        if encoder["kind"] == "grid":
+            return fno_on_grid(core, w, np.hstack([u, x]), [len(np.unique(axis)) for axis in x.T])
+        # Where there is one group its weights need not say whose they are.
+        before = f"{named}." if len(described) > 1 else ""
+        own = {k.removeprefix(before): v for k, v in w.items() if k.startswith(before)}
+        coefs, others = encode(encoder, own, x, u)
+        if coefs is not None and core["kind"] == "mlp":
+            name = encoder["kind"]
+            others = np.concatenate([(coefs.ravel() - own[f"{name}.mean"]) / own[f"{name}.spread"], others])
+        seen.append((encoder, coefs, others))
     if core["kind"] == "fno":
-        coefs = project(encoders[0], w, x, u)
-        beta = fno_between_bases(core, encoders[0], decoder, w, coefs, outputs)
-        return contract(decoder, w, beta, y, outputs)
-    seen = np.concatenate([encode(e, w, x, u) for e in encoders])
+        return contract(decoder, w, fno_between_bases(core, seen, decoder, w, outputs), y, outputs)
+    seen = np.concatenate([others for _, _, others in seen])
     beta = mlp(w, "core", seen, {"tanh": np.tanh, "gelu": gelu}[core["activation"]])
     if core["skip"]:
         beta = beta + mlp(w, "core.skip", seen)
@@ -176,17 +230,17 @@ def fno_on_grid(config, w, seen, grid):
 
 
 if __name__ == "__main__":
-    own = ["vidon", "vidon_fourier", "vidon_projection", "vidon_torus", "deeponet"]
+    own = ["vidon", "vidon_fourier", "vidon_projection", "vidon_torus", "vidon_groups", "vidon_sums", "deeponet"]
     spaces = [f"{kind}_{axes}d" for kind in ["vidon_core", "fno"] for axes in [1, 2, 3]]
     for name in own + spaces:
         path = Path(sys.argv[1]) / name
         with safe_open(f"{path}.safetensors", "numpy") as file:
-            config = json.loads(file.metadata()["vidon"])["model"]
+            header = json.loads(file.metadata()["vidon"])
             weights = {k: file.get_tensor(k).astype(np.float64) for k in file.keys()}
         worst = 0.0
         for s in read_dataset(f"{path}.parquet")[1]:
             s = {k: v.astype(np.float64) for k, v in s.items()}
-            found = operator(config, weights, s["sensor_coords"], s["sensor_values"], s["query_coords"], 2)
+            found = operator(header["model"], weights, s, groups(header["data"]), 2)
             worst = max(worst, np.linalg.norm(found - s["targets"]) / np.linalg.norm(s["targets"]))
         print(f"{name:16s} differs by {worst:.1e} relative")
         assert worst <= 1e-5

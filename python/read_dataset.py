@@ -9,13 +9,23 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 
-PARTS = ["sensor_coords", "sensor_values", "query_coords", "targets"]
+
+def groups(meta):
+    """The groups of sensors; a dataset with one that nobody named says what it has without a list."""
+    usual = {"name": "sensor", "kind": "field", "coords": meta.get("sensor_coords"), "values": meta.get("sensor_values")}
+    return meta.get("groups") or [usual]
+
+
+def parts(meta):
+    """The columns of numbers, in order."""
+    sides = [f"{group['name']}_{side}" for group in groups(meta) for side in ["coords", "values"] if group.get(side)]
+    return [*sides, "query_coords", "targets"]
 
 
 def matrix(entries):
-    """A list column's entry (a pyarrow scalar) as an array of shape (n, width), without a copy a number."""
+    """A list column's entry (a pyarrow scalar) as an array of shape (n, width); what is missing is NaN."""
     width = entries.values.type.list_size
-    return entries.values.flatten().to_numpy().reshape(-1, width)
+    return entries.values.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
 
 
 def read_dataset(path):
@@ -30,7 +40,7 @@ def read_dataset(path):
     def samples():
         for batch in file.iter_batches(batch_size=16):
             for i in range(batch.num_rows):
-                sample = {p: matrix(batch[p][i]) for p in PARTS if p in batch.schema.names}
+                sample = {p: matrix(batch[p][i]) for p in parts(meta) if p in batch.schema.names}
                 if grid is not None:
                     sample["query_coords"] = grid
                 yield sample

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use vidon::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use vidon::data::{Channel, Dataset, Meta, Rows, Sample};
+use vidon::data::{Channel, Dataset, Group, Kind, Meta, Rows, Sample, Sensors};
 use vidon::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use vidon::encoders::{
-    EncoderConfig, Encoding, HeadsConfig, Positional, ProjectionConfig, VectorConfig,
+    EncoderConfig, Encoding, HeadsConfig, MomentsConfig, Positional, ProjectionConfig,
+    ScalarsConfig, VectorConfig,
 };
 use vidon::problems::Rng;
 use vidon::spaces::{Family, Frame};
@@ -124,6 +125,41 @@ fn main() -> Result<()> {
         }),
         decoder: DecoderConfig::Grid {},
     };
+    // Of several groups: on the core's grid side by side, and by heads that sum beside those that average.
+    let moments = |group: &str| {
+        EncoderConfig::Moments(MomentsConfig {
+            group: Some(group.into()),
+            frame: frame(2, Family::Sine, 0),
+            functions: 12,
+            decay: 1.5,
+        })
+    };
+    let air = EncoderConfig::Projection(ProjectionConfig {
+        group: Some("air".into()),
+        frame: frame(2, Family::Cosine, 0),
+        functions: 10,
+    });
+    let scalars = EncoderConfig::Scalars(ScalarsConfig::default());
+    let side_by_side = ModelConfig {
+        encoders: vec![air, moments("wells"), moments("drops"), scalars],
+        ..between(2)
+    };
+    let heads = |group: &str, count: usize, sums: usize| {
+        EncoderConfig::Heads(HeadsConfig {
+            group: Some(group.into()),
+            count,
+            sums,
+            ..HeadsConfig::default()
+        })
+    };
+    let summed = ModelConfig {
+        encoders: vec![
+            heads("air", 2, 0),
+            heads("wells", 1, 2),
+            heads("drops", 1, 1),
+        ],
+        ..ModelConfig::default()
+    };
     let write = |name: &str, config: ModelConfig, meta: &Meta, samples: &[Sample]| {
         write(Path::new(&folder), name, config, meta, samples)
     };
@@ -151,6 +187,10 @@ fn main() -> Result<()> {
         });
         write(&format!("fno_{axes}d"), on_a_grid(modes), &meta, &on_grid)?;
     }
+    let campaign = campaign();
+    let of_groups = [20, 60, 200].map(|m| random_groups(&mut rng, m, 30));
+    write("vidon_groups", side_by_side, &campaign, &of_groups)?;
+    write("vidon_sums", summed, &campaign, &of_groups)?;
     Ok(())
 }
 
@@ -181,6 +221,64 @@ fn meta(sensors: &[&str], query: &[&str]) -> Meta {
         channels(query),
         channels(&["u", "v"]),
     )
+}
+
+/// Stations with heights and gaps, wells with strengths, drops without, parameters.
+fn campaign() -> Meta {
+    let named = |names: &[&str]| names.iter().map(|n| Channel::named(*n)).collect::<Vec<_>>();
+    let height = Channel {
+        range: Some([-1.0, 1.0]),
+        covariate: true,
+        ..Channel::named("height")
+    };
+    let high = || [named(&["x", "y"]), vec![height.clone()]].concat();
+    let group = |kind: Kind, name: &str, places: Vec<Channel>, values: &[&str], gaps: bool| Group {
+        kind,
+        gaps,
+        ..Group::field(name, places, named(values))
+    };
+    let groups = vec![
+        group(Kind::Field, "air", high(), &["a", "b"], true),
+        group(
+            Kind::Points,
+            "wells",
+            named(&["x", "y"]),
+            &["q", "r"],
+            false,
+        ),
+        group(Kind::Points, "drops", named(&["x", "y"]), &[], false),
+        group(Kind::Scalars, "run", vec![], &["s", "t"], true),
+    ];
+    Meta::of_groups("campaign", groups, high(), named(&["u", "v"]))
+}
+
+fn random_groups(rng: &mut Rng, m: usize, q: usize) -> Sample {
+    let numbers = |rng: &mut Rng, n: usize| -> Vec<f32> {
+        (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
+    };
+    let mut rows =
+        |n: usize, width: usize| Rows::new(width, numbers(rng, n * width)).expect("whole rows");
+    let mut air = Sensors {
+        coords: rows(m, 3),
+        values: rows(m, 2),
+    };
+    let gaps = air.values.data_mut().iter_mut().step_by(3);
+    gaps.for_each(|v| *v = f32::NAN);
+    let wells = Sensors {
+        coords: rows(m / 4, 2),
+        values: rows(m / 4, 2),
+    };
+    let drops = Sensors {
+        coords: rows(2 * m, 2),
+        values: Rows::without_columns(2 * m),
+    };
+    let run = Sensors::scalars(&[m as f32, if m > 100 { f32::NAN } else { 0.5 }]);
+    Sample {
+        name: None,
+        groups: vec![air, wells, drops, run],
+        query_coords: Arc::new(rows(q, 3)),
+        targets: rows(q, 2),
+    }
 }
 
 fn random(rng: &mut Rng, m: usize, q: usize, [sensor, query]: [usize; 2]) -> Sample {

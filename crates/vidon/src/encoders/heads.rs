@@ -407,23 +407,26 @@ impl Encoder for Heads {
             sets,
         } = self.see(params, batch);
         let place = params.place();
-        // Of nothing at all there is nothing to work out.
-        if sets.offsets().last() == Some(&0) {
-            return Tensor::zeros([batch.len(), self.outputs], (&place.device, place.dtype));
-        }
-        let places = self.encode_coords.forward(params, places);
         let mut parts = Vec::new();
-        if !self.heads.is_empty() {
-            let psi = self.psi(params, places.clone(), &values);
-            parts.push(match &self.fused {
-                Some(heads) if vidon_kernels::fused(&psi) => {
-                    self.pool_fused(heads, params, psi, &sets)
-                }
-                _ => self.pool(params, psi, &sets),
-            });
-        }
-        if !self.sums.is_empty() {
-            parts.push(self.summed(params, &places, &values, &sets));
+        // Of nothing at all there is nothing to work out: the sums are 0.
+        if sets.offsets().last() == Some(&0) {
+            let width = self.outputs - usize::from(self.count.is_some());
+            let on = (&place.device, place.dtype);
+            parts.push(Tensor::zeros([batch.len(), width], on));
+        } else {
+            let places = self.encode_coords.forward(params, places);
+            if !self.heads.is_empty() {
+                let psi = self.psi(params, places.clone(), &values);
+                parts.push(match &self.fused {
+                    Some(heads) if vidon_kernels::fused(&psi) => {
+                        self.pool_fused(heads, params, psi, &sets)
+                    }
+                    _ => self.pool(params, psi, &sets),
+                });
+            }
+            if !self.sums.is_empty() {
+                parts.push(self.summed(params, &places, &values, &sets));
+            }
         }
         if let Some(key) = self.count {
             let counts = sets.offsets().windows(2).map(|w| (w[1] - w[0]) as f32);

@@ -1,12 +1,14 @@
 //! Problems: each draws pairs of functions (the operator's input and output), deterministic from a random
-//! stream, and says where it is sampled. The paper's three are known by name; a program may [`register`] its
-//! own.
+//! stream, and says where it is sampled. Known by name are the paper's three in the plane, and one each on a
+//! line and in a cube; a program may [`register`] its own.
 
 mod allen_cahn;
+mod burgers;
 mod cache;
 mod darcy;
 mod darcy_solver;
 mod field;
+mod heat;
 mod navier_stokes;
 mod poisson;
 mod random_field;

@@ -4,8 +4,10 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use crate::error::{Error, Result};
 use crate::problems::allen_cahn::AllenCahn;
+use crate::problems::burgers::Burgers;
 use crate::problems::darcy::Darcy;
 use crate::problems::darcy_solver::Boundary;
+use crate::problems::heat::Heat;
 use crate::problems::navier_stokes::NavierStokes;
 use crate::problems::{Parameters, Problem};
 
@@ -14,6 +16,8 @@ static PROBLEMS: LazyLock<RwLock<Vec<Arc<dyn Problem>>>> = LazyLock::new(|| {
         Arc::new(Darcy::new(Boundary::default())),
         Arc::new(AllenCahn::new()),
         Arc::new(NavierStokes::new()),
+        Arc::new(Burgers),
+        Arc::new(Heat),
     ])
 });
 

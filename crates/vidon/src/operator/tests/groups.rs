@@ -208,6 +208,38 @@ fn sums_grow_and_averages_do_not() {
     assert!(apart(&answer(2, 0, 2), &answer(2, 0, 1)) < 1e-5);
 }
 
+/// No source at all is an answer, alone and beside others; averages of nothing are none.
+#[test]
+fn no_source_is_an_answer() {
+    let mut rng = stream(0, "empty", 0);
+    let with = |encoders: Vec<EncoderConfig>, samples: &[Sample]| {
+        let (between, meta, _) = zoo(&mut stream(0, "same", 0)).remove(1);
+        let config = ModelConfig {
+            encoders,
+            ..between
+        };
+        let operator = operator(&config, &meta, samples, 1);
+        let samples: Vec<&Sample> = samples.iter().collect();
+        operator.predict_samples(&samples)
+    };
+    let mut empty = sample_of_groups(&mut rng, 3, 4);
+    for points in [1, 2] {
+        empty.groups[points] = empty.groups[points].select(&[]);
+    }
+    let samples = [empty.clone(), sample_of_groups(&mut rng, 6, 4)];
+    let sums = || vec![heads_of("wells", 0, 2), heads_of("drops", 0, 1)];
+    for encoders in [sums(), vec![moments("wells"), moments("drops")]] {
+        let alone = with(encoders.clone(), &samples[..1]).unwrap();
+        assert_eq!(with(encoders, &samples).unwrap()[0], alone[0]);
+        assert!(alone[0].data().iter().all(|v| v.is_finite()));
+    }
+    let refused = with(vec![heads_of("wells", 1, 0)], &samples).unwrap_err();
+    assert!(
+        refused.to_string().contains("it has no points"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn encoders_and_groups_must_fit() {
     let refused = |encoders: Vec<EncoderConfig>, words: &str| {
