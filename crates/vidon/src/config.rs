@@ -184,6 +184,19 @@ impl ModelConfig {
         }
     }
 
+    /// Marks the groups in which readings may be missing, whether any is in the training data or not: those of
+    /// which all encoders work with what is there.
+    pub(crate) fn mark_gaps(&self, meta: &mut Meta) {
+        let Ok(groups) = self.groups(meta) else {
+            return;
+        };
+        for (g, group) in meta.groups.iter_mut().enumerate() {
+            let both = self.encoders.iter().zip(&groups);
+            let mut own = both.filter(|(_, taken)| **taken == g).peekable();
+            group.gaps |= own.peek().is_some() && own.all(|(e, _)| e.takes_gaps());
+        }
+    }
+
     /// Whether a basis takes its periods from the data.
     pub(crate) fn takes_periods(&self) -> bool {
         let mut own = self.clone();

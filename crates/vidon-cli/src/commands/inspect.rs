@@ -89,8 +89,9 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
         format!("parameters {}", grouped(parameters)),
         "\ncolumns".into(),
     ];
+    let width = name_width(operator.meta());
     for part in operator.meta().parts() {
-        lines.push(format!("  {:<14} {}", part.name, names(part.channels)));
+        lines.push(format!("  {:<width$} {}", part.name, names(part.channels)));
     }
     if let Some(extents) = extents {
         lines.push(format!(
@@ -109,8 +110,15 @@ fn inspect_model(arguments: &Arguments) -> Result<()> {
     print(&lines.join("\n"))
 }
 
+/// Room for the names of groups and columns.
+fn name_width(meta: &Meta) -> usize {
+    let names = meta.parts().into_iter().map(|part| part.name);
+    let names = names.chain(meta.groups.iter().map(|g| g.name.clone()));
+    names.map(|name| name.chars().count()).fold(14, usize::max)
+}
+
 fn schema(meta: &Meta) -> Vec<String> {
-    let mut lines = Vec::new();
+    let (mut lines, width) = (Vec::new(), name_width(meta));
     let several = meta.groups.iter().any(|g| g.name != Group::USUAL);
     for group in meta.groups.iter().filter(|_| several) {
         let what = match group.kind {
@@ -119,7 +127,7 @@ fn schema(meta: &Meta) -> Vec<String> {
             Kind::Points => "points whose strengths add up",
             Kind::Scalars => "parameters of the sample",
         };
-        lines.push(format!("{:<14} {what}", group.name));
+        lines.push(format!("{:<width$} {what}", group.name));
     }
     for part in meta.parts() {
         let kind = match &meta.query_grid {
@@ -133,13 +141,13 @@ fn schema(meta: &Meta) -> Vec<String> {
             }
         };
         lines.push(format!(
-            "{:<14} {kind}: {}",
+            "{:<width$} {kind}: {}",
             part.name,
             names(part.channels)
         ));
     }
     if meta.named_samples {
-        lines.push(format!("{:<14} the sample's name", "sample"));
+        lines.push(format!("{:<width$} the sample's name", "sample"));
     }
     lines
 }

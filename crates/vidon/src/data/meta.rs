@@ -424,6 +424,12 @@ impl Meta {
         if let Some(i) = (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
             return Some(format!("has two groups {}", names[i]));
         }
+        for part in self.parts() {
+            let names: Vec<&str> = part.channels.iter().map(|c| &c.name[..]).collect();
+            if let Some(i) = (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
+                return Some(format!("has two columns {} in {}", names[i], part.name));
+            }
+        }
         if coordinates(&self.query_coords).is_empty() {
             return Some("describes no channel of query_coords".into());
         }

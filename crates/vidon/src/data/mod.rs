@@ -23,6 +23,6 @@ pub use import::{
 pub use meta::{Channel, Group, Kind, Meta};
 pub(crate) use meta::{coordinates, domain_of};
 pub use sample::{Rows, Sample, Sensors};
-pub(crate) use scaling::{ScaledSample, Scaling, scale_covariates};
+pub(crate) use scaling::{Centred, ScaledSample, Scaling, scale_covariates};
 pub use source::{Dataset, ProblemSource, SampleSource};
 pub use summary::Summary;

@@ -69,7 +69,7 @@ fn read_parts(path: &Path, parts: [(&[String], bool); 2]) -> Result<[Rows; 2]> {
         let own: Vec<(&Vec<f64>, &&str)> = columns.by_ref().take(names.len()).collect();
         for (column, name) in own.iter().filter(|_| !gaps) {
             if let Some(i) = column.iter().position(|v| !v.is_finite()) {
-                let error = Error::data(path, "is missing");
+                let error = Error::data(path, "is missing; fill it, or leave such lines out");
                 return Err(error.at(table.place(i)).in_column(name));
             }
         }

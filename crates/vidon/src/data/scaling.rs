@@ -169,14 +169,22 @@ impl From<Sample> for ScaledSample {
     }
 }
 
+/// Where zero stays zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Centred {
+    /// In the readings of fields; in strengths it always does.
+    pub readings: bool,
+    pub targets: bool,
+}
+
 impl Scaling {
     /// Extremes over training samples, in one pass; of the logarithm of the readings of fields where
-    /// `log_values`. With `centred`, zero stays zero.
+    /// `log_values`.
     pub fn fit<'a>(
         meta: &Meta,
         training: impl IntoIterator<Item = &'a Sample>,
         log_values: bool,
-        centred: bool,
+        centred: Centred,
     ) -> Result<Self> {
         let nothing = |width: usize, log: bool| MinMax::nothing(width, log);
         let groups = meta.groups.iter();
@@ -199,11 +207,11 @@ impl Scaling {
             return Err(Error::Unsuitable(what.into()));
         }
         for (own, group) in fitted.groups.iter_mut().zip(&meta.groups) {
-            if group.kind == Kind::Points || centred && group.kind == Kind::Field {
+            if group.kind == Kind::Points || centred.readings && group.kind == Kind::Field {
                 own.centre();
             }
         }
-        if centred {
+        if centred.targets {
             fitted.targets.centre();
         }
         fitted.check_known(meta)?;
@@ -265,7 +273,7 @@ mod tests {
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Scaling::fit(&small_meta(), &samples, false, false).unwrap();
+        let scaling = Scaling::fit(&small_meta(), &samples, false, Centred::default()).unwrap();
         assert_eq!(
             (&scaling.groups[0].lo[..], &scaling.groups[0].hi[..]),
             (&[-5.0][..], &[0.0][..])
@@ -284,7 +292,7 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::of(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Scaling::fit(&small_meta(), [&sample], false, false).unwrap();
+        let scaling = Scaling::fit(&small_meta(), [&sample], false, Centred::default()).unwrap();
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }
@@ -292,7 +300,11 @@ mod tests {
     #[test]
     fn centred_scaling_keeps_zero_and_signs() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Scaling::fit(&small_meta(), &samples, false, true).unwrap();
+        let both = Centred {
+            readings: true,
+            targets: true,
+        };
+        let scaling = Scaling::fit(&small_meta(), &samples, false, both).unwrap();
         assert!(scaling.groups[0].keeps_zero() && scaling.targets.keeps_zero());
         let mut values = samples[1].groups[0].values.clone();
         scaling.groups[0].apply(&mut values);
@@ -309,16 +321,16 @@ mod tests {
     fn logarithms_refuse_what_is_not_positive() {
         let mut sample = small(2, 2);
         sample.groups[0].values = Rows::of(1, vec![1.0, 3.0]);
-        let scaling = Scaling::fit(&small_meta(), [&sample], true, false).unwrap();
+        let scaling = Scaling::fit(&small_meta(), [&sample], true, Centred::default()).unwrap();
         scaling.check(0, &sample.groups).unwrap();
         sample.groups[0].values = Rows::of(1, vec![1.0, 0.0]);
         let words = scaling.check(0, &sample.groups).err().unwrap().to_string();
         assert!(words.contains("not positive"), "{words}");
-        assert!(Scaling::fit(&small_meta(), [&sample], true, false).is_err());
+        assert!(Scaling::fit(&small_meta(), [&sample], true, Centred::default()).is_err());
     }
 
     #[test]
     fn no_training_data_is_an_error() {
-        assert!(Scaling::fit(&small_meta(), [], false, false).is_err());
+        assert!(Scaling::fit(&small_meta(), [], false, Centred::default()).is_err());
     }
 }

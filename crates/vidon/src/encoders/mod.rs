@@ -70,6 +70,14 @@ impl EncoderConfig {
         }
     }
 
+    /// Whether it needs no gaps in the training data to work with gaps later.
+    pub(crate) fn takes_gaps(&self) -> bool {
+        matches!(
+            self,
+            EncoderConfig::Projection(_) | EncoderConfig::Moments(_) | EncoderConfig::Krige(_)
+        )
+    }
+
     /// The name of the group that it encodes, where a recipe gives one.
     fn group(&self) -> Option<&str> {
         match self {
@@ -124,6 +132,11 @@ impl EncoderConfig {
             }
             several => {
                 let names = list(&several.iter().map(|(_, g)| *g).collect::<Vec<_>>());
+                if let EncoderConfig::Grid {} = self {
+                    return Err(format!(
+                        "grid takes one group of readings, and the data have {names}; projections take several"
+                    ));
+                }
                 Err(format!(
                     "{kind}: which group is meant? The data have {names}; give one, as in {{ kind = \"{kind}\", group = \"{}\" }}",
                     several[0].1.name

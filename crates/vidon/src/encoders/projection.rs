@@ -208,11 +208,10 @@ impl Projection {
             .collect()
     }
 
-    /// The same, with columns that nobody reports as they usually are.
-    fn filled(&self, entries: &[Entry], samples: &[&Sensors]) -> Vec<Vec<f32>> {
-        let mut fits = self.fits(entries, samples);
+    /// Columns that nobody reports are as they usually are.
+    fn fill(&self, entries: &[Entry], fits: &mut [Vec<f32>], samples: &[&Sensors]) {
         let Some(key) = self.typical else {
-            return fits;
+            return;
         };
         let (n, typical) = (self.basis.len(), key.of(entries));
         for (fit, sensors) in fits.iter_mut().zip(samples) {
@@ -221,7 +220,6 @@ impl Projection {
                 fit[own.clone()].copy_from_slice(&typical[own]);
             }
         }
-        fits
     }
 }
 
@@ -239,14 +237,14 @@ impl Encoder for Projection {
             return Ok(());
         }
         let some: Vec<&Sensors> = all_along(training, MEASURED).copied().collect();
+        let mut fits = self.fits(entries, &some);
         if let Some(key) = self.typical {
-            let fits = self.fits(entries, &some);
             let rows = fits.iter().map(|fit| &fit[..]);
             let mut found = means_and_deviations(rows, self.coefficients.count());
             found.truncate(self.coefficients.count());
             key.set(entries, found);
         }
-        let fits = self.filled(entries, &some);
+        self.fill(entries, &mut fits, &some);
         self.coefficients.fit(entries, &fits, self.values)
     }
 
@@ -256,7 +254,8 @@ impl Encoder for Projection {
 
     /// An error where coefficients are not finite: a network may make something finite of them.
     fn encode_all(&self, entries: &[Entry], samples: &[&Sensors]) -> Result<Vec<Encoded>> {
-        let encoded = self.filled(entries, samples).into_iter().enumerate();
+        let mut fits = self.fits(entries, samples);
+        self.fill(entries, &mut fits, samples);
         let check = |(i, fit): (usize, Vec<f32>)| match fit.iter().all(|c| c.is_finite()) {
             true => Ok(Encoded::Numbers(fit)),
             false => Err(Error::sample(
@@ -264,7 +263,7 @@ impl Encoder for Projection {
                 "its sensors have no finite fit: do some stand far outside of the box of the training data?",
             )),
         };
-        encoded.map(check).collect()
+        fits.into_iter().enumerate().map(check).collect()
     }
 
     fn forward(&self, params: &Params, batch: &[&Encoded]) -> Tensor<2> {

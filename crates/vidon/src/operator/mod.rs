@@ -332,6 +332,14 @@ impl Operator {
                     sensors.len()
                 ));
             }
+            if group.kind == Kind::Field {
+                let silent = |c: &usize| sensors.values.column(*c).all(f32::is_nan);
+                let silent = (0..group.values.len()).filter(silent);
+                doubts.extend(silent.map(|c| {
+                    let name = &group.values[c].name;
+                    format!("no {one} reports {name}: the answer goes by the rest")
+                }));
+            }
             let Some(scaling) = self.scaling() else {
                 continue;
             };

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::config::ModelConfig;
     use crate::cores::{CoreConfig, MlpConfig};
-    use crate::data::{Channel, Rows, Sample, ScaledSample};
+    use crate::data::{Centred, Channel, Rows, Sample, ScaledSample};
     use crate::decoders::{BasisConfig, DecoderConfig};
     use crate::encoders::{EncoderConfig, ProjectionConfig};
     use crate::operator::{Design, Operator};
@@ -199,7 +199,11 @@ mod tests {
                 Sample::of(rows(40, 2), rows(40, 1), Arc::new(queries), rows(20, 2))
             };
             let samples = [sample(), sample(), sample()];
-            let scaling = Scaling::fit(&meta, &samples, false, odd).unwrap();
+            let centred = Centred {
+                readings: odd,
+                targets: odd,
+            };
+            let scaling = Scaling::fit(&meta, &samples, false, centred).unwrap();
             let (parts, mut entries) = Parts::new(&config, &meta, 0).unwrap();
             let training: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
             parts.fit(&mut entries, &meta.groups, &training).unwrap();

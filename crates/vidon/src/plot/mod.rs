@@ -12,7 +12,7 @@ use crate::data::{Kind, Meta, Rows, Sample};
 use crate::error::Result;
 use crate::files::ending;
 use crate::plot::draw::ENDINGS;
-use crate::plot::panel::{Marks, Panel};
+use crate::plot::panel::{Marks, Panel, share_frames};
 use crate::train::Record;
 
 /// Panels in rows, to be saved as `.png` or `.svg`.
@@ -96,7 +96,9 @@ impl Picture {
     }
 
     pub fn save(&self, path: &Path) -> Result<()> {
-        draw::draw(path, &self.panels, self.columns)
+        let mut panels = self.panels.clone();
+        share_frames(&mut panels);
+        draw::draw(path, &panels, self.columns)
     }
 
     /// An error where [`save`](Self::save) has no format for a file of this name.

@@ -103,6 +103,22 @@ impl Panel {
     }
 }
 
+/// Shows scattered points over the same axes in one frame, so that panels can be compared.
+pub(super) fn share_frames(panels: &mut [Panel]) {
+    let scattered = |panel: &Panel| matches!(panel.marks, Marks::Points { .. });
+    let same = |a: &Panel, b: &Panel| (&a.x_label, &a.y_label) == (&b.x_label, &b.y_label);
+    let frame = |own: &Panel| {
+        let others = panels.iter().filter(|p| scattered(p) && same(p, own));
+        let all: Vec<[[f64; 2]; 2]> = others.map(Panel::bounds).collect();
+        [0, 1].map(|axis| extent(all.iter().flat_map(|bounds| bounds[axis])))
+    };
+    let frames = panels.iter().map(|p| scattered(p).then(|| frame(p)));
+    let frames: Vec<Option<[[f64; 2]; 2]>> = frames.collect();
+    for (panel, frame) in panels.iter_mut().zip(frames) {
+        panel.bounds = frame.or(panel.bounds);
+    }
+}
+
 /// Smallest and largest of some numbers.
 pub(super) fn extent(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| {
@@ -139,4 +155,35 @@ pub(super) fn edges(nodes: &[f64]) -> Vec<f64> {
     edges.extend(nodes.windows(2).map(|w| 0.5 * (w[0] + w[1])));
     edges.push(nodes[n - 1] + 0.5 * (nodes[n - 1] - nodes[n - 2]));
     edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_over_the_same_axes_share_a_frame() {
+        let panel = |x_label: &str, places: &[[f64; 2]]| Panel {
+            title: String::new(),
+            x_label: x_label.into(),
+            y_label: "y".into(),
+            marks: Marks::Points {
+                places: places.to_vec(),
+                values: vec![0.0; places.len()],
+            },
+            scale: None,
+            bounds: None,
+        };
+        let mut panels = [
+            panel("x", &[[0.0, 0.0], [1.0, 0.4]]),
+            panel("x", &[[0.5, 0.3], [0.6, 1.0]]),
+            panel("t", &[[0.0, 7.0], [9.0, 8.0]]),
+        ];
+        let alone = panels[2].bounds();
+        share_frames(&mut panels);
+        let [[x0, x1], [y0, y1]] = panels[0].bounds();
+        assert!(x0 < 0.0 && x1 > 1.0 && y0 < 0.0 && y1 > 1.0);
+        assert_eq!(panels[0].bounds(), panels[1].bounds());
+        assert_eq!(panels[2].bounds(), alone);
+    }
 }

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use crate::config::ModelConfig;
 use crate::data::{
-    Channel, Dataset, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, coordinates,
+    Centred, Channel, Dataset, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors,
+    coordinates,
 };
 use crate::encoders::Encoded;
 use crate::error::{Error, Result};
@@ -165,18 +166,20 @@ pub(crate) fn prepare(
     check_periods(recipe, &meta)?;
     fill_ranges(&mut meta, &train);
     recipe.model.fill_frames(&meta);
+    recipe.model.mark_gaps(&mut meta);
     let options = &recipe.train;
+    let odd = options.symmetries.odd;
+    let centred = Centred {
+        readings: odd,
+        // Sines answer 0 on the boundary, which scaling must not move.
+        targets: odd || recipe.model.decoder.vanishes(),
+    };
     let scaling = match options.normalise {
-        true => Some(Scaling::fit(
-            &meta,
-            &train,
-            options.log_values,
-            options.symmetries.odd,
-        )?),
+        true => Some(Scaling::fit(&meta, &train, options.log_values, centred)?),
         false => None,
     };
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, options.seed)?;
-    check(recipe, &parts, &meta, scaling.as_ref())?;
+    check(recipe, &parts, &meta)?;
     let design = Design::new(parts, meta, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
@@ -298,7 +301,7 @@ fn check_periods(recipe: &Recipe, meta: &Meta) -> Result<()> {
 }
 
 /// Whether recipe, network and data go together.
-fn check(recipe: &Recipe, parts: &Parts, meta: &Meta, scaling: Option<&Scaling>) -> Result<()> {
+fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
     let train = &recipe.train;
     let name = recipe.model.name().name();
     let refuse = |setting: &str, what: String| Err(Error::setting(setting, what));
@@ -308,14 +311,6 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta, scaling: Option<&Scaling>)
     }
     if train.symmetries.any() {
         check_symmetries(&recipe.model, parts, meta)?;
-    }
-    let moved = |s: &Scaling| !s.targets.keeps_zero();
-    if recipe.model.decoder.vanishes() && scaling.is_some_and(moved) {
-        return refuse(
-            "train.normalise",
-            "a basis of sines answers 0 on the boundary, but scaling moves the targets' 0. If the targets vanish on the boundary, set normalise = false; if not, choose another family for the decoder (cosine, legendre)"
-                .into(),
-        );
     }
     if parts.contraction().is_none() && (train.queries.or(train.validation_queries)).is_some() {
         let what = format!("{name} answers at all of its sensors at once; leave out queries");

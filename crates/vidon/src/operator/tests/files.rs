@@ -1,11 +1,17 @@
 //! Operators on the disk.
 
 use super::*;
-use crate::data::Scaling;
+use crate::data::{Centred, Scaling};
 
 fn saved() -> Operator {
     let mut rng = stream(0, "weights", 0);
-    let scaling = Scaling::fit(&meta(DIMS), [&sample(&mut rng, 9, 9, DIMS)], false, false).unwrap();
+    let scaling = Scaling::fit(
+        &meta(DIMS),
+        [&sample(&mut rng, 9, 9, DIMS)],
+        false,
+        Centred::default(),
+    )
+    .unwrap();
     let (parts, entries) = Parts::new(&tiny_vidon(), &meta(DIMS), 5).unwrap();
     let design = Design::new(parts, meta(DIMS), Some(scaling), Symmetries::default());
     Operator::with_numbers(design, entries)
