@@ -2,9 +2,9 @@
 
     pip install numpy
     cargo build --release --workspace
-    python bench/groups/table.py target/release/vidon --folder /tmp/groups [--only sources] [--budget 1m]
+    python bench/groups/table.py target/release/vidon --folder /tmp/groups [--only sources] [--budget 1m] [--threads 1]
 
-Makes the data with examples/groups.py, trains by the recipes (about 80 minutes on two cores; --budget gives every training the same, shorter time), and
+Makes the data with examples/groups.py, trains by the recipes (about 80 minutes; --budget gives every training the same, shorter time), and
 prints the errors on data that no training has seen. What is done stays in the folder, and is not done again.
 """
 import argparse
@@ -79,16 +79,15 @@ def made(name, program, folder):
     return home
 
 
-def trained(program, folder, recipe, data, settings, minutes, budget):
+def trained(program, folder, recipe, data, settings, limit, threads):
     """The folder of a run, which one of these settings has once."""
     key = "-".join([recipe.split("/")[1], data or "", *settings])
     out = folder / "runs" / "".join(c if c.isalnum() else "_" for c in key)
     if not (out / "last.safetensors").exists():
         own = [f"data.train={folder / data / 'train.parquet'}"] if data else []
         options = [word for setting in [*own, *settings] for word in ("--set", setting)]
-        limit = budget or f"{minutes}m"
         log = open(f"{out}.log", "w")
-        run(program, "train", ROOT / "recipes" / f"{recipe}.toml", *options, "--budget", limit, "--out", out, stderr=log)
+        run(program, "train", ROOT / "recipes" / f"{recipe}.toml", *options, "--budget", limit, *threads, "--out", out, stderr=log)
     return out
 
 
@@ -135,6 +134,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--budget")
+    parser.add_argument("--threads", type=int)
     given = parser.parse_args()
     program, folder = given.program.resolve(), given.folder.resolve()
     (folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,8 @@ def main():
         if recipe == "linear":
             found = linear_map(folder, data, test)
         else:
-            out = trained(program, folder, recipe, data, settings, minutes, given.budget)
+            threads = ["--threads", given.threads] if given.threads else []
+            out = trained(program, folder, recipe, data, settings, given.budget or f"{minutes}m", threads)
             found = error(program, out, folder, test)
         print(f"{name:52} {100 * found:8.2f} %", flush=True)
 

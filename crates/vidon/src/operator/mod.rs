@@ -332,13 +332,19 @@ impl Operator {
                     sensors.len()
                 ));
             }
-            if group.kind == Kind::Field {
-                let silent = |c: &usize| sensors.values.column(*c).all(f32::is_nan);
-                let silent = (0..group.values.len()).filter(silent);
-                doubts.extend(silent.map(|c| {
-                    let name = &group.values[c].name;
-                    format!("no {one} reports {name}: the answer goes by the rest")
-                }));
+            let silent = |c: &usize| sensors.values.column(*c).all(f32::is_nan);
+            for c in (0..group.values.len()).filter(silent) {
+                let name = &group.values[c].name;
+                match group.kind {
+                    Kind::Field => doubts.push(format!(
+                        "no {one} reports {name}: the answer goes by the rest"
+                    )),
+                    Kind::Scalars => doubts.push(format!(
+                        "the parameter {name} is missing: the answer goes by the rest"
+                    )),
+                    // No points at all are an answer.
+                    Kind::Points => {}
+                }
             }
             let Some(scaling) = self.scaling() else {
                 continue;
