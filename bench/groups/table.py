@@ -31,6 +31,7 @@ DATA = {
     "cubic": ("sources", ["--samples", "10000", "--cubic", "50"]),
     "ten": ("sources", ["--count", "10:10", "--positive"]),
     "thirty": ("sources", ["--count", "30:30", "--positive", "--samples", "2000"]),
+    "particles": ("particles", []),
 }
 # Name, data (or none), test data, recipe (or the linear map), settings, minutes.
 ROWS = [
@@ -48,6 +49,7 @@ ROWS = [
     ("ten sources, asked with thirty: heads that sum", "ten", "thirty", "own/sums", [], 5),
     ("ten sources: heads that average", "ten", "ten", "own/sums", AVERAGES, 5),
     ("ten sources, asked with thirty: heads that average", "ten", "thirty", "own/sums", AVERAGES, 5),
+    ("particles: moments, FNO", "particles", "particles", "own/density", [], 5),
     ("burgers: FNO", None, None, "dimensions/burgers-fno", [], 3),
     ("burgers: perceptron", None, None, "dimensions/burgers-mlp", [], 3),
     ("heat: FNO", None, None, "dimensions/heat-fno", [], 5),
@@ -72,6 +74,9 @@ def made(name, program, folder):
             columns = ["--sample", "day", "--missing", "keep", "--field", f"soil={before}soil.csv:x,y:water,leaves", "--field",
                        f"rain={before}rain.csv:x,y:rain", "--scalars", f"days={before}days.csv:sun", "--targets", f"{before}later.csv",
                        "--target-coords", "x,y", "--target-values", "water_later"]
+        elif kind == "particles":
+            columns = ["--sample", "cloud", "--points", f"particles={before}particles.csv:x,y:", "--targets", f"{before}clouds.csv",
+                       "--target-coords", "x,y", "--target-values", "density"]
         else:
             columns = [f"{before}sources.npz", "--points", "sources=x,y:q", "--target-coords", "target_coords=x,y"]
         ranges = ["--range", "x=0:1", "--range", "y=0:1"]
