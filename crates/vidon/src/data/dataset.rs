@@ -39,6 +39,7 @@ use crate::data::meta::{Kind, Meta, Part};
 use crate::data::sample::{Rows, Sample, Sensors};
 use crate::error::{Error, Result};
 use crate::files::{AtomicFile, head};
+use crate::input;
 
 const META_KEY: &str = "vidon";
 const CHECKSUM: &str = "crc32";
@@ -311,7 +312,7 @@ impl DatasetReader {
     }
 
     fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = input::open(path)?;
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| foreign(path, &e.to_string()))
     }
 

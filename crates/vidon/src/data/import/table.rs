@@ -10,6 +10,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::data::guard::guarded;
 use crate::data::import::cells;
 use crate::error::{Error, Result};
+use crate::input;
 
 /// The columns asked for: whose reading it is, and numbers (NaN where the cell is empty).
 pub(crate) struct Table {
@@ -35,9 +36,9 @@ impl Table {
     }
 }
 
-/// Reads the id column (where there is one) and the number columns of a table; the file may be a pipe.
+/// Reads the id column (where there is one) and the number columns of a table.
 pub(crate) fn read_table(path: &Path, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
-    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    let bytes = input::read(path)?;
     let table = if bytes.is_empty() {
         return Err(Error::data(path, "is empty"));
     } else if bytes.starts_with(b"PAR1") {

@@ -132,7 +132,7 @@ impl Columns {
         groups.chain([targets]).collect()
     }
 
-    /// Every table once, since it may be a pipe: its path, the columns that are wanted of it, and what it holds.
+    /// Every table once: its path, the columns that are wanted of it, and what it holds.
     fn read<'a>(&self, sides: &[SideColumns<'a>]) -> Result<Vec<(&'a Path, Vec<&'a str>, Table)>> {
         let mut wanted: Vec<(&Path, Vec<&str>)> = Vec::new();
         for side in sides {
