@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::data::meta::{Group, Kind, Meta};
+use rayon::prelude::*;
+
+use crate::data::meta::{Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 use crate::spaces::Symmetry;
 
@@ -147,6 +149,15 @@ impl Rows {
         let gaps = self.data.iter_mut().filter(|v| v.is_nan());
         gaps.for_each(|v| *v = 0.0);
         self
+    }
+
+    /// How many rows are there already, in the same bits but for the sign of zero.
+    pub(crate) fn duplicates(&self) -> usize {
+        let bits = |i: &u32| self.row(*i as usize).iter().map(|v| (v + 0.0).to_bits());
+        let mut order: Vec<u32> = (0..self.len as u32).collect();
+        order.par_sort_unstable_by(|a, b| bits(a).cmp(bits(b)));
+        let pairs = order.windows(2);
+        pairs.filter(|pair| bits(&pair[0]).eq(bits(&pair[1]))).count()
     }
 
     /// Whether a number is missing.
@@ -305,6 +316,9 @@ impl Sample {
 
     /// The same for sensors and queries alone: the targets are not looked at.
     pub(crate) fn fault_in_question(&self, meta: &Meta) -> Option<(String, String)> {
+        if let Some(what) = self.name.as_deref().and_then(fault_of_name) {
+            return Some(("its name".into(), what));
+        }
         if self.groups.len() != meta.groups.len() {
             let what = format!("are {}, not {}", self.groups.len(), meta.groups.len());
             return Some(("its groups of sensors".into(), what));

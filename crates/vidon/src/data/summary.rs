@@ -1,6 +1,5 @@
 //! What a dataset holds, in one streaming pass: counts, ranges, duplicates.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -91,11 +90,7 @@ struct Places {
 impl Places {
     fn add(&mut self, places: &Rows) {
         self.counts.counts.push(places.len());
-        let distinct: HashSet<Vec<u32>> = places
-            .iter()
-            .map(|p| p.iter().map(|x| (x + 0.0).to_bits()).collect())
-            .collect();
-        self.duplicates += places.len() - distinct.len();
+        self.duplicates += places.duplicates();
         self.fixed &= self.first.get_or_insert_with(|| places.clone()) == places;
     }
 }

@@ -9,7 +9,6 @@ mod symmetry_average;
 
 pub(crate) use parts::{Code, Parts, Queries};
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -322,11 +321,11 @@ impl Operator {
                 ),
             };
             doubts.extend(strays(&sensors.coords, &group.coords, [&one, &many]));
-            let places = sensors.coords.iter();
-            let places = places.map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
-            let located = sensors.coords.width() > 0;
-            let again = sensors.len() - places.collect::<HashSet<_>>().len();
-            if again > 0 && located && group.kind == Kind::Field {
+            let again = match group.kind {
+                Kind::Field => sensors.coords.duplicates(),
+                Kind::Points | Kind::Scalars => 0,
+            };
+            if again > 0 {
                 doubts.push(format!(
                     "{again} of {} {many} stand where another one stands: is the table of one sample only?",
                     sensors.len()
