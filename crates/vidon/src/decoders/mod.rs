@@ -40,7 +40,7 @@ pub enum DecoderConfig {
 impl DecoderConfig {
     /// What makes it impossible for queries of which this is known, if anything.
     pub(crate) fn fault(&self, places: &[Channel]) -> Option<String> {
-        let coords = coordinates(places).len();
+        let coords = coordinates(places);
         match self {
             DecoderConfig::Learned(c) => c.fault(),
             DecoderConfig::Basis(c) => c.fault(coords),

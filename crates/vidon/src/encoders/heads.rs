@@ -123,7 +123,7 @@ impl HeadsConfig {
             Positional::Fourier { functions, .. } if !(1..=MOST_PARTS).contains(functions) => Some(
                 format!("a Fourier encoding has 1 to {MOST_PARTS} functions"),
             ),
-            Positional::Fourier { frame, .. } => frame.fault(group.coordinates().len()),
+            Positional::Fourier { frame, .. } => frame.fault(group.coordinates()),
         }
     }
 

@@ -45,7 +45,7 @@ fn usual_decay() -> f64 {
 }
 
 impl MomentsConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if !(1..=MOST_PARTS).contains(&self.functions) {
             return Some(format!("moments are of 1 to {MOST_PARTS} functions"));
         }

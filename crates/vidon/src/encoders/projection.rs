@@ -51,7 +51,7 @@ pub struct ProjectionConfig {
 }
 
 impl ProjectionConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if !(1..=MOST_PROJECTED).contains(&self.functions) {
             return Some(format!(
                 "a projection has 1 to {MOST_PROJECTED} functions, not {}",

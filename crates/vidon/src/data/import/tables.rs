@@ -66,8 +66,8 @@ impl Columns {
                         continue;
                     }
                 }
-                let added =
-                    collector.add(sample, i, places.iter().map(cell), values.iter().map(cell));
+                let (coords, readings) = (places.iter().map(cell), values.iter().map(cell));
+                let added = collector.add(sample, i, coords, readings, || table.place(line));
                 added.map_err(|gap| {
                     let remedy = match (gap < places.len(), details.missing) {
                         (false, Missing::Refuse) if values.len() > 1 => {
@@ -416,6 +416,11 @@ mod tests {
                 .to_string()
                 .contains("column x")
         );
+        // A number that float32 makes 0 of is told, with its place.
+        let tiny = TABLE.replace("4,5,6", "4,1e-50,6");
+        let (found, _) = import(&tiny, Missing::Refuse).unwrap();
+        let told = "u: 1 number is smaller than float32 holds (1.2e-38), so that 0 or fewer digits are left, the first at line 3 (1e-50)";
+        assert_eq!(found.notes, [told]);
         let values = epoch.replace("17000000", "");
         let (found, _) = import(&values, Missing::Refuse).unwrap();
         assert!(
