@@ -59,7 +59,8 @@ pub(super) struct Pod {
 
 impl Pod {
     pub fn new(plan: &mut Plan, config: &PodConfig, targets: usize) -> Self {
-        let shape = [targets * (config.p + 1), config.functions];
+        let directions = config.p.saturating_add(1).saturating_mul(targets);
+        let shape = [directions, config.functions];
         Self {
             basis: Basis::new(config.frame.clone(), config.functions),
             p: config.p,

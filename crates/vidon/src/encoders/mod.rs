@@ -301,6 +301,11 @@ pub(crate) trait Encoder: Debug + Send + Sync {
         Extent::default()
     }
 
+    /// Numbers that a sensor has at its widest on the way through it.
+    fn widest(&self) -> usize {
+        0
+    }
+
     /// Numbers of activations that its operations keep for so many sensors.
     fn activations(&self, _sensors: usize) -> Vec<usize> {
         Vec::new()

@@ -91,7 +91,7 @@ impl Operator {
         }
         // No more numbers than the file can hold.
         let (parts, mut entries) =
-            Parts::with_at_most(file.len() / 2, &header.model, &header.data, 0)?;
+            Parts::with_at_most(file.len() / 2, &header.model, &header.data)?;
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }

@@ -24,8 +24,9 @@ use crate::spaces::Symmetries;
 
 /// Sensors (or points of a core's grid) that go through a network at a time.
 const SENSORS: usize = 1 << 16;
-/// Queries that go through a decoder at a time.
+/// Queries that go through a decoder at a time, unless their τ has more numbers than this.
 const QUERIES: usize = 1 << 14;
+const ASKED: usize = 1 << 26;
 /// Numbers of τ that are kept for the next samples with the same queries.
 const KEPT: usize = 1 << 28;
 /// A place is outside of a box if it is further away than this share of its extent.
@@ -260,8 +261,15 @@ impl Operator {
                     Some(average) => average.branch(parts, &self.params, &codes)?,
                     None => parts.branch(&self.params, &codes)?,
                 };
-                for tau in self.functions(queries) {
-                    deal(contraction.shared(beta.clone(), tau));
+                let width = contraction.width();
+                if queries.len().saturating_mul(width) <= KEPT {
+                    for tau in self.functions(queries) {
+                        deal(contraction.shared(beta.clone(), tau));
+                    }
+                } else {
+                    for part in self.parts_of(queries.len()) {
+                        deal(contraction.shared(beta.clone(), self.functions_at(queries, &part)));
+                    }
                 }
             }
         }
@@ -279,7 +287,23 @@ impl Operator {
         }
     }
 
-    /// τ at the queries, part by part.
+    /// So many queries, as many at a time as a decoder is to look at.
+    fn parts_of(&self, queries: usize) -> Vec<Vec<usize>> {
+        let contraction = self.design.parts.contraction().expect("functions");
+        let at_once = (ASKED / contraction.width()).clamp(1, QUERIES);
+        let all: Vec<usize> = (0..queries).collect();
+        all.chunks(at_once).map(<[usize]>::to_vec).collect()
+    }
+
+    /// τ at some of the queries.
+    fn functions_at(&self, queries: &Rows, some: &[usize]) -> Tensor<2> {
+        let contraction = self.design.parts.contraction().expect("functions");
+        let coords = self.design.scale_places(queries.select(some));
+        let places = self.params.place().rows(coords);
+        contraction.functions.at(&self.params, places)
+    }
+
+    /// τ at the queries, part by part, kept for the next samples that are asked there.
     fn functions(&self, queries: &Arc<Rows>) -> Vec<Tensor<2>> {
         let mut kept = self.kept.lock().expect("no thread failed with it");
         if let Some((places, tau)) = &*kept
@@ -287,18 +311,9 @@ impl Operator {
         {
             return tau.clone();
         }
-        let contraction = self.design.parts.contraction().expect("functions");
-        let place = self.params.place();
-        let all: Vec<usize> = (0..queries.len()).collect();
-        let parts = all.chunks(QUERIES).map(|part| {
-            let coords = self.design.scale_places(queries.select(part));
-            contraction.functions.at(&self.params, place.rows(coords))
-        });
-        let tau: Vec<Tensor<2>> = parts.collect();
-        let numbers = tau.iter().map(|t| t.dims().iter().product::<usize>());
-        if numbers.sum::<usize>() <= KEPT {
-            *kept = Some((queries.clone(), tau.clone()));
-        }
+        let parts = self.parts_of(queries.len()).into_iter();
+        let tau: Vec<Tensor<2>> = parts.map(|part| self.functions_at(queries, &part)).collect();
+        *kept = Some((queries.clone(), tau.clone()));
         tau
     }
 
