@@ -31,7 +31,9 @@ pub fn check<'a>(
 }
 
 /// An option with its path, where it has one.
-pub fn given<'a>((option, path): (&'static str, &'a Option<PathBuf>)) -> Option<(&'static str, &'a PathBuf)> {
+pub fn given<'a>(
+    (option, path): (&'static str, &'a Option<PathBuf>),
+) -> Option<(&'static str, &'a PathBuf)> {
     Some((option, path.as_ref()?))
 }
 
@@ -64,9 +66,16 @@ mod tests {
         let detour = path("sub/../a.png");
         check([&input], [("--plot", &a), ("--plot-heads", &b)]).unwrap();
         let words = check([], [("--plot", &a), ("--plot-heads", &detour)]).unwrap_err();
-        assert!(words.to_string().contains("by --plot and by --plot-heads"), "{words}");
+        assert!(
+            words.to_string().contains("by --plot and by --plot-heads"),
+            "{words}"
+        );
         let detour = path("sub/../in.csv");
         let words = check([&input], [("--out", &detour)]).unwrap_err();
-        assert!(words.to_string().contains("read and written at once; choose another --out"));
+        assert!(
+            words
+                .to_string()
+                .contains("read and written at once; choose another --out")
+        );
     }
 }

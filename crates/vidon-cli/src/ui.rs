@@ -204,9 +204,7 @@ pub fn say(words: &str) {
 /// Text from anywhere as a terminal may show it: what would move the cursor, change colours or turn the
 /// direction of reading is spelled out, as JSON spells it.
 fn visible(text: &str) -> Cow<'_, str> {
-    let turns = |c: char| {
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let hidden = |c: char| turns(c) || c.is_control() && !['\n', '\t'].contains(&c);
     if !text.contains(hidden) {
         return Cow::Borrowed(text);
@@ -323,7 +321,10 @@ mod tests {
     #[test]
     fn a_terminal_is_not_commanded_by_a_file() {
         assert_eq!(visible("T [°C]\nu × v – 1"), "T [°C]\nu × v – 1");
-        assert_eq!(visible("a\u{1b}[2Jb\r\u{9b}c"), "a\\u001b[2Jb\\u000d\\u009bc");
+        assert_eq!(
+            visible("a\u{1b}[2Jb\r\u{9b}c"),
+            "a\\u001b[2Jb\\u000d\\u009bc"
+        );
         assert_eq!(visible("x\u{202e}y\u{2066}"), "x\\u202ey\\u2066");
     }
 

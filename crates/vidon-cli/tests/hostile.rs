@@ -10,7 +10,8 @@ mod common;
 
 use common::{command, fail, folder, succeed};
 
-const TABLE: &str = "run,x,y,p,u\nA,0,0,1,2\nA,1,1,2,3\nB,0,1,3,4\nB,1,0,4,5\nC,0.5,0,4,1\nC,0,1,2,1\n";
+const TABLE: &str =
+    "run,x,y,p,u\nA,0,0,1,2\nA,1,1,2,3\nB,0,1,3,4\nB,1,0,4,5\nC,0.5,0,4,1\nC,0,1,2,1\n";
 const IMPORT: &str = "--sample run --coords x,y --values p --target-values u";
 
 fn imported(options: &str) -> TempDir {
@@ -73,9 +74,15 @@ fn sizes_of_a_recipe_are_compared_with_memory() {
     let dir = dir.path();
     write(dir, "r.toml", RECIPE);
     for (setting, words) in [
-        ("model.encoders.0.encoder_hidden=[1000000000]", "to be trained its"),
+        (
+            "model.encoders.0.encoder_hidden=[1000000000]",
+            "to be trained its",
+        ),
         ("model.decoder.p=1000000000000", "to be trained its"),
-        ("model.core.hidden=[4000000000,4000000000]", "to be trained its"),
+        (
+            "model.core.hidden=[4000000000,4000000000]",
+            "to be trained its",
+        ),
     ] {
         let said = fail(dir, &format!("train r.toml --out run --set {setting}"));
         contains(&said, words);
@@ -84,7 +91,9 @@ fn sizes_of_a_recipe_are_compared_with_memory() {
     }
     // Also under the limits of a batch system: less than this network takes.
     let program = env!("CARGO_BIN_EXE_vidon");
-    let limited = format!("ulimit -v 3000000; exec {program} train r.toml --out run --set model.decoder.p=20000000");
+    let limited = format!(
+        "ulimit -v 3000000; exec {program} train r.toml --out run --set model.decoder.p=20000000"
+    );
     let output = Command::new("sh")
         .args(["-c", &limited])
         .current_dir(dir)
@@ -94,7 +103,8 @@ fn sizes_of_a_recipe_are_compared_with_memory() {
     assert!(!output.status.success());
     contains(&said, "to be trained its");
 
-    let problem = "[data]\nproblem = \"poisson\"\nlayout = \"regular\"\ntrain_samples = 1000000000000\n";
+    let problem =
+        "[data]\nproblem = \"poisson\"\nlayout = \"regular\"\ntrain_samples = 1000000000000\n";
     let text = RECIPE.replace("[data]\ntrain = \"d.parquet\"\n", problem);
     write(dir, "p.toml", &text);
     contains(
@@ -106,7 +116,10 @@ fn sizes_of_a_recipe_are_compared_with_memory() {
 #[test]
 fn threads_are_bounded() {
     let dir = folder();
-    contains(&fail(dir.path(), "inspect none --threads 4000"), "--threads 4000: at most");
+    contains(
+        &fail(dir.path(), "inspect none --threads 4000"),
+        "--threads 4000: at most",
+    );
 }
 
 #[test]
@@ -116,7 +129,10 @@ fn units_are_compared() {
     write(dir, "r.toml", RECIPE);
     succeed(dir, "train r.toml --out run");
     for (unit, refused) in [("--unit p=K", true), ("--unit p=°C", false), ("", false)] {
-        succeed(dir, &format!("import t.csv {IMPORT} {unit} --out e.parquet"));
+        succeed(
+            dir,
+            &format!("import t.csv {IMPORT} {unit} --out e.parquet"),
+        );
         match refused {
             true => contains(
                 &fail(dir, "eval run --data e.parquet"),
@@ -142,7 +158,10 @@ fn units_are_compared() {
             }
         }
     }
-    succeed(dir, &format!("import t.csv {IMPORT} --unit p=K --out d.parquet"));
+    succeed(
+        dir,
+        &format!("import t.csv {IMPORT} --unit p=K --out d.parquet"),
+    );
     contains(
         &fail(dir, "train --resume run --steps 4"),
         "is in °C in the training so far, and in K in the data now",
@@ -156,11 +175,17 @@ fn outputs_have_names_of_their_own() {
     write(dir, "r.toml", RECIPE);
     succeed(dir, "train r.toml --out run");
     contains(
-        &fail(dir, "eval run --data d.parquet --plot a.png --plot-heads ./a.png"),
+        &fail(
+            dir,
+            "eval run --data d.parquet --plot a.png --plot-heads ./a.png",
+        ),
         "a.png is to be written by --plot and by --plot-heads",
     );
     contains(
-        &fail(dir, "predict run --sensors t.csv --grid 3x3 --plot a.png --plot-heads a.png"),
+        &fail(
+            dir,
+            "predict run --sensors t.csv --grid 3x3 --plot a.png --plot-heads a.png",
+        ),
         "a.png is to be written by --plot and by --plot-heads",
     );
     contains(
@@ -168,7 +193,10 @@ fn outputs_have_names_of_their_own() {
         "t.csv is to be read and written at once; choose another --out",
     );
     contains(
-        &fail(dir, "generate darcy --layout regular --split val --samples 1 --out x.csv"),
+        &fail(
+            dir,
+            "generate darcy --layout regular --split val --samples 1 --out x.csv",
+        ),
         "x.csv: datasets are written as .parquet",
     );
     contains(
@@ -187,7 +215,10 @@ fn a_setting_is_not_dropped_behind_a_line_break() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    contains(&String::from_utf8(output.stderr).unwrap(), "one setting is given at a time");
+    contains(
+        &String::from_utf8(output.stderr).unwrap(),
+        "one setting is given at a time",
+    );
 }
 
 #[test]
@@ -205,14 +236,26 @@ fn names_neither_command_the_terminal_nor_fill_it() {
     let options = IMPORT.replace("--values p ", &format!("--values {long} "));
     // A list of arguments has its own limits, so that a group does not name it.
     let output = command(dir, "import t.csv --out d.parquet")
-        .args(options.split_whitespace().map(|word| &word[..word.len().min(100_000)]))
+        .args(
+            options
+                .split_whitespace()
+                .map(|word| &word[..word.len().min(100_000)]),
+        )
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.len() < 10_000, "{}", said.len());
+    assert!(
+        !output.status.success() && said.len() < 10_000,
+        "{}",
+        said.len()
+    );
 
     let cell = "9x".repeat(1_000_000);
-    write(dir, "t.csv", &TABLE.replace("A,0,0,1,2", &format!("A,0,0,{cell},2")));
+    write(
+        dir,
+        "t.csv",
+        &TABLE.replace("A,0,0,1,2", &format!("A,0,0,{cell},2")),
+    );
     let said = fail(dir, &format!("import t.csv {IMPORT} --out d.parquet"));
     assert!(said.len() < 10_000, "{}", said.len());
     contains(&said, "line 2, column p");
@@ -250,7 +293,9 @@ fn messages_point_at_what_is_wrong() {
         "goes beyond 1e30: choose another unit",
     );
     trained(
-        &TABLE.replace(",2\n", ",-3.4e38\n").replace(",3\n", ",3.4e38\n"),
+        &TABLE
+            .replace(",2\n", ",-3.4e38\n")
+            .replace(",3\n", ",3.4e38\n"),
         "p.toml",
         "the column u of the targets goes from -3.4e38 to 3.4e38, which is further than float32 numbers reach",
     );

@@ -30,7 +30,9 @@ fn room(group: &Path) -> Option<usize> {
 
 /// What a limit of the address space (`ulimit -v`) leaves, where there is one.
 fn addresses(limits: &str, status: &str) -> Option<usize> {
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max address space"))?;
     let most: usize = line.split_whitespace().next()?.parse().ok()?;
     Some(most.saturating_sub(field(status, "VmSize:")? << 10))
 }
@@ -64,7 +66,9 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_address_space_counts() {
-        let limits = |most: &str| format!("Max processes 7 7 processes\nMax address space  {most}  unlimited  bytes\n");
+        let limits = |most: &str| {
+            format!("Max processes 7 7 processes\nMax address space  {most}  unlimited  bytes\n")
+        };
         let status = "Name:\tvidon\nVmSize:\t      3 kB\n";
         assert_eq!(addresses(&limits("unlimited"), status), None);
         assert_eq!(addresses(&limits("8192"), status), Some(5120));

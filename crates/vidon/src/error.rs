@@ -64,7 +64,12 @@ fn part(kind: &str, name: &Option<String>) -> String {
 
 /// The beginning and the end of what is too long to be read.
 fn brief(words: &str) -> Cow<'_, str> {
-    let shown = |from: usize| words.char_indices().nth(from).map_or(words.len(), |(at, _)| at);
+    let shown = |from: usize| {
+        words
+            .char_indices()
+            .nth(from)
+            .map_or(words.len(), |(at, _)| at)
+    };
     if words.len() <= SHOWN || shown(SHOWN) == words.len() {
         return Cow::Borrowed(words);
     }
@@ -162,7 +167,11 @@ mod tests {
         let cell = "é".repeat(5_000_000);
         let error = Error::data(Path::new("a.csv"), format!("\"{cell}\" is not a number"));
         let words = error.in_column(&cell).to_string();
-        assert!(words.len() < 6000 && words.contains("characters) …"), "{}", words.len());
+        assert!(
+            words.len() < 6000 && words.contains("characters) …"),
+            "{}",
+            words.len()
+        );
         assert!(words.starts_with("a.csv, column é") && words.ends_with("is not a number"));
         let short = "a".repeat(SHOWN);
         assert_eq!(Error::Unsuitable(short.clone()).to_string(), short);

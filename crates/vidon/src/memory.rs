@@ -7,7 +7,7 @@ use vidon_kernels::available_memory;
 const SMALL: usize = 32 << 20;
 
 /// Bytes that something takes. Too many to count is more than any machine has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Need(usize);
 
 impl Need {

@@ -74,7 +74,11 @@ impl Arguments {
         if let Some(out) = &self.out {
             Rows::check_name(out)?;
         }
-        let tables = self.sensors.iter().chain(&self.queries).chain([&self.model]);
+        let tables = self
+            .sensors
+            .iter()
+            .chain(&self.queries)
+            .chain([&self.model]);
         let read = tables.chain(self.group.iter().map(|(_, file)| file));
         let written = [
             ("--out", &self.out),

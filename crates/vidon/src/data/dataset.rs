@@ -29,8 +29,8 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -115,7 +115,9 @@ impl DatasetWriter {
             let own: usize = stored.map(|(_, rows)| 4 * rows.data().len()).sum();
             if self.begun > 0 && self.begun + own > ROW_GROUP_BYTES {
                 self.append(&samples[from..i])?;
-                self.writer.flush().map_err(|e| write_error(e, &self.path))?;
+                self.writer
+                    .flush()
+                    .map_err(|e| write_error(e, &self.path))?;
                 (from, self.begun) = (i, 0);
             }
             self.begun += own;

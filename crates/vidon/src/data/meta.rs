@@ -71,7 +71,9 @@ impl Channel {
 pub(crate) fn fault_of_name(name: &str) -> Option<String> {
     if name.len() > MOST_NAME {
         let length = name.len();
-        return Some(format!("has {length} bytes; names and units have at most {MOST_NAME}"));
+        return Some(format!(
+            "has {length} bytes; names and units have at most {MOST_NAME}"
+        ));
     }
     let control = name.chars().any(char::is_control);
     control.then(|| format!("{name:?} has a control character, such as a line break"))
@@ -542,5 +544,91 @@ impl Meta {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sample::tests::small_meta;
+
+    #[test]
+    fn names_units_and_ranges_are_bounded() {
+        let fault = |change: &dyn Fn(&mut Meta), words: &str| {
+            let mut meta = small_meta();
+            assert_eq!(meta.fault(), None);
+            change(&mut meta);
+            let found = meta.fault().unwrap();
+            assert!(found.contains(words), "{found}");
+        };
+        fault(
+            &|m| m.groups[0].values[0].name = "p".repeat(200_000),
+            "a column of sensor_values whose name has 200000 bytes; names and units have at most 256",
+        );
+        fault(
+            &|m| m.targets[0].unit = "K\u{1b}[2J".into(),
+            "whose unit \"K\\u{1b}[2J\" has a control character",
+        );
+        fault(
+            &|m| m.name = "a\nb".into(),
+            "a name that \"a\\nb\" has a control",
+        );
+        fault(
+            &|m| m.targets = (0..2000).map(|i| Channel::named(i.to_string())).collect(),
+            "2000 columns in targets, more than 1024",
+        );
+        for range in [
+            [1.0, 0.0],
+            [1.0, 1.0],
+            [f64::NAN, 1.0],
+            [0.0, f64::INFINITY],
+            [0.0, 1e39],
+            [1e9, 1e9 + 1.0],
+        ] {
+            fault(
+                &|m| m.groups[0].coords[0].range = Some(range),
+                "two finite ends that float32 tells apart",
+            );
+            fault(
+                &|m| m.query_coords[0].range = Some(range),
+                "of query_coords the range",
+            );
+        }
+    }
+
+    #[test]
+    fn units_that_differ_do_not_fit_together() {
+        let both = ["the first", "the second"];
+        let with = |unit: &str| {
+            let mut meta = small_meta();
+            meta.targets[1].unit = unit.into();
+            meta
+        };
+        let check = |a: &str, b: &str| with(a).check_same_channels(&with(b), both);
+        for (a, b) in [("K", "K"), ("K", ""), ("", "K"), (" K", "K ")] {
+            check(a, b).unwrap();
+        }
+        let words = check("K", "°C").unwrap_err().to_string();
+        let name = &small_meta().targets[1].name;
+        assert!(
+            words.contains(&format!(
+                "{name} of targets is in K in the first, and in °C in the second"
+            )),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn columns_fit_by_name_and_order() {
+        let both = ["the first", "the second"];
+        let meta = small_meta();
+        let mut turned = small_meta();
+        turned.groups[0].coords.reverse();
+        assert!(meta.check_same_channels(&turned, both).is_err());
+        // One column that is called like two is not two.
+        let [mut one, mut two] = [small_meta(), small_meta()];
+        one.targets = vec![Channel::named("a, b")];
+        two.targets = vec![Channel::named("a"), Channel::named("b")];
+        assert!(one.check_same_channels(&two, both).is_err());
     }
 }

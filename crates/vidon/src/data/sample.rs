@@ -157,7 +157,9 @@ impl Rows {
         let mut order: Vec<u32> = (0..self.len as u32).collect();
         order.par_sort_unstable_by(|a, b| bits(a).cmp(bits(b)));
         let pairs = order.windows(2);
-        pairs.filter(|pair| bits(&pair[0]).eq(bits(&pair[1]))).count()
+        pairs
+            .filter(|pair| bits(&pair[0]).eq(bits(&pair[1])))
+            .count()
     }
 
     /// Whether a number is missing.

@@ -230,7 +230,9 @@ impl Scaling {
         let mut ends = all.flat_map(|own| own.lo.iter().zip(&own.hi));
         let proper = |(lo, hi): (&f32, &f32)| lo <= hi && (hi - lo).is_finite();
         let (lo, hi) = ends.find(|(lo, hi)| !proper((lo, hi)))?;
-        Some(format!("goes from {lo:?} to {hi:?}; two finite numbers are wanted, the lower one first"))
+        Some(format!(
+            "goes from {lo:?} to {hi:?}; two finite numbers are wanted, the lower one first"
+        ))
     }
 
     /// A column of which no number is known has no size, and float32 cannot tell how large the largest of all are.
@@ -316,7 +318,10 @@ mod tests {
         sample.targets = Rows::of(2, vec![3e38, 1.0, -3e38, 2.0]);
         let refused = Scaling::fit(&small_meta(), [&sample], false, Centred::default());
         let words = refused.unwrap_err().to_string();
-        assert!(words.contains("of the targets goes from -3e38 to 3e38"), "{words}");
+        assert!(
+            words.contains("of the targets goes from -3e38 to 3e38"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -327,8 +332,18 @@ mod tests {
             targets: MinMax::between(&[0.0, lo], &[1.0, hi]),
         };
         assert_eq!(scaling(2.0, 2.0).fault(&meta), None);
-        for (lo, hi) in [(1.0, 0.0), (0.0, f32::INFINITY), (f32::NAN, 1.0), (-3e38, 3e38)] {
-            assert!(scaling(lo, hi).fault(&meta).unwrap().contains("two finite numbers"));
+        for (lo, hi) in [
+            (1.0, 0.0),
+            (0.0, f32::INFINITY),
+            (f32::NAN, 1.0),
+            (-3e38, 3e38),
+        ] {
+            assert!(
+                scaling(lo, hi)
+                    .fault(&meta)
+                    .unwrap()
+                    .contains("two finite numbers")
+            );
         }
         let narrow = Scaling {
             targets: MinMax::between(&[0.0], &[1.0]),

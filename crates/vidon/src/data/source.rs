@@ -309,7 +309,12 @@ impl Dataset {
 
 /// An error where memory has no room for `count` samples like these.
 fn check_room(count: usize, like: &[Sample]) -> Result<()> {
-    let numbers = |s: &Sample| s.parts().iter().map(|rows| rows.data().len()).sum::<usize>();
+    let numbers = |s: &Sample| {
+        s.parts()
+            .iter()
+            .map(|rows| rows.data().len())
+            .sum::<usize>()
+    };
     let all: usize = like.iter().map(numbers).sum();
     let each = size_of::<f32>() * all.div_ceil(like.len().max(1));
     Need::of(count, each).check().map_err(|what| {

@@ -108,7 +108,9 @@ impl HeadsConfig {
             return Some(format!("more than {MOST_LAYERS} hidden layers"));
         }
         if (self.count + self.sums) * (self.hidden.len() + 1) > MOST_PARTS {
-            return Some(format!("more than {MOST_PARTS} layers in all heads together"));
+            return Some(format!(
+                "more than {MOST_PARTS} layers in all heads together"
+            ));
         }
         if self.sums > 0 && group.kind != Kind::Points {
             return Some(format!(
@@ -251,7 +253,8 @@ impl Heads {
                 0
             },
             d_enc,
-            outputs: (config.count + summed).saturating_mul(config.outputs)
+            outputs: (config.count + summed)
+                .saturating_mul(config.outputs)
                 .saturating_add(usize::from(count.is_some())),
             count,
             fused,

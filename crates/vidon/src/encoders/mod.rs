@@ -154,7 +154,9 @@ impl EncoderConfig {
             EncoderConfig::Moments(c) => c.fault(coords),
             EncoderConfig::Vector(c) => c.fault().or_else(|| refuse_gaps(group, "a DeepONet")),
             EncoderConfig::Krige(c) => c.fault(coords.len()),
-            EncoderConfig::Grid {} => grid::fault(coords.len()).or_else(|| refuse_gaps(group, "an FNO")),
+            EncoderConfig::Grid {} => {
+                grid::fault(coords.len()).or_else(|| refuse_gaps(group, "an FNO"))
+            }
             EncoderConfig::Scalars(_) => None,
         }
     }

@@ -16,7 +16,9 @@ use crate::config::{ModelConfig, ModelName};
 use crate::data::{
     Channel, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, scale_covariates,
 };
+use crate::encoders::Encoded;
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
 use crate::operator::symmetry_average::SymmetryAverage;
 use crate::sensors::Layout;
@@ -73,6 +75,8 @@ pub struct Operator {
     params: Params,
     /// Samples are often asked at the same queries: τ there is worked out once.
     kept: Mutex<Option<KeptFunctions>>,
+    /// The largest batch that there was room for.
+    most: Mutex<Need>,
 }
 
 impl Operator {
@@ -96,6 +100,7 @@ impl Operator {
             design,
             entries,
             kept: Mutex::new(None),
+            most: Mutex::default(),
         }
     }
 
@@ -182,9 +187,28 @@ impl Operator {
         let mut answers = Vec::with_capacity(samples.len());
         for group in self.groups(samples) {
             let codes = self.encode(group.start, &samples[group.clone()])?;
+            self.check_room(&codes)?;
             answers.extend(self.answer(&codes, &samples[group.start].query_coords)?);
         }
         Ok(answers)
+    }
+
+    /// An error where memory has no room for such a batch. What had room once has it again: memory that was freed
+    /// may stay with the program.
+    fn check_room(&self, codes: &[Code]) -> Result<()> {
+        let sensors = codes
+            .iter()
+            .flat_map(|code| code.iter().map(Encoded::sensors));
+        let need = self.design.parts.need(codes.len(), sensors.sum(), 0);
+        let mut most = self.most.lock().expect("no thread failed with it");
+        if need > *most {
+            need.check().map_err(|what| {
+                let (name, samples) = (self.name().name(), codes.len());
+                Error::Unsuitable(format!("{name} on {samples} samples at a time {what}"))
+            })?;
+            *most = need;
+        }
+        Ok(())
     }
 
     /// The same for samples that were encoded before.
@@ -312,7 +336,9 @@ impl Operator {
             return tau.clone();
         }
         let parts = self.parts_of(queries.len()).into_iter();
-        let tau: Vec<Tensor<2>> = parts.map(|part| self.functions_at(queries, &part)).collect();
+        let tau: Vec<Tensor<2>> = parts
+            .map(|part| self.functions_at(queries, &part))
+            .collect();
         *kept = Some((queries.clone(), tau.clone()));
         tau
     }

@@ -81,7 +81,12 @@ impl Parts {
         let (parts, plan) = Self::plan(available_memory() / TRAINED, config, meta, seed)?;
         let numbers = plan.numbers();
         let trained = Need::of(numbers, TRAINED).check();
-        trained.map_err(|what| refuse(config, format!("to be trained its {numbers} numbers {what}")))?;
+        trained.map_err(|what| {
+            refuse(
+                config,
+                format!("to be trained its {numbers} numbers {what}"),
+            )
+        })?;
         Ok((parts, plan.draw()))
     }
 
@@ -151,9 +156,13 @@ impl Parts {
             let sensor = sensors.saturating_mul(e.widest());
             sensor.saturating_add(samples.saturating_mul(e.outputs()))
         });
-        let asked = self.contraction().map_or(0, |c| queries.saturating_mul(c.width()));
+        let asked = self
+            .contraction()
+            .map_or(0, |c| queries.saturating_mul(c.width()));
         let numbers = seen.chain(core).chain([asked]);
-        numbers.fold(Need::default(), |all, own| all.and(Need::of(own, 2 * size_of::<f32>())))
+        numbers.fold(Need::default(), |all, own| {
+            all.and(Need::of(own, 2 * size_of::<f32>()))
+        })
     }
 
     /// What is kept of so many samples: the numbers that encoders make of them.
@@ -220,16 +229,6 @@ impl Parts {
         Ok(codes)
     }
 
-    /// An error where memory has no room for the core on such a batch.
-    fn check_room(&self, codes: &[&Code]) -> Result<()> {
-        let sensors = codes.iter().flat_map(|code| code.iter().map(Encoded::sensors));
-        let samples = codes.len();
-        self.need(samples, sensors.sum(), 0).check().map_err(|what| {
-            let name = self.config.name().name();
-            Error::Unsuitable(format!("{name} on {samples} samples at a time {what}"))
-        })
-    }
-
     /// What the core gives for a batch: β `[samples, p]`, or `[samples·points, d_u]` on a grid.
     pub fn branch(&self, params: &Params, codes: &[&Code]) -> Result<Tensor<2>> {
         let grid = match &codes[0][0] {
@@ -247,7 +246,6 @@ impl Parts {
                 "FNO needs sensors on one regular grid: samples have different grids. VIDON takes any sensors".into(),
             ));
         }
-        self.check_room(codes)?;
         let encoders = self.encoders.iter().enumerate();
         let seen = encoders.map(|(i, encoder)| {
             let own: Vec<&Encoded> = codes.iter().map(|code| &code[i]).collect();

@@ -215,7 +215,9 @@ impl Recipe {
 fn parse_value(text: &str) -> std::result::Result<toml::Value, String> {
     let line = format!("value = {text}");
     match toml::from_str::<toml::Table>(&line) {
-        Ok(mut table) if table.len() == 1 => Ok(table.remove("value").expect("it was just written")),
+        Ok(mut table) if table.len() == 1 => {
+            Ok(table.remove("value").expect("it was just written"))
+        }
         Ok(_) => Err("one setting is given at a time; give the others by themselves".into()),
         Err(_) if text.contains(['\n', '\r']) => Err("a setting is written in one line".into()),
         Err(_) => Ok(toml::Value::String(text.into())),

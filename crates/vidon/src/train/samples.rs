@@ -327,13 +327,18 @@ fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<
     let limited = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
     let places = most(&|s| s.query_coords.len());
     let sensors = most(&|s| s.groups.iter().map(Sensors::len).sum());
-    let samples = options.batch.min(train.len()).div_ceil(options.micro_batches);
+    let samples = options
+        .batch
+        .min(train.len())
+        .div_ceil(options.micro_batches);
     let queries = match options.coefficients {
         true => 0,
         false => samples.saturating_mul(limited(places, options.queries)),
     };
     let sensors = samples.saturating_mul(limited(sensors, options.sensors));
-    let step = parts.need(samples, sensors, queries).and(parts.kept(train.len()));
+    let step = parts
+        .need(samples, sensors, queries)
+        .and(parts.kept(train.len()));
     step.check().map_err(|what| {
         Error::Unsuitable(format!(
             "a step of {samples} samples with {sensors} sensors and {queries} queries in all {what}; a smaller batch, more micro_batches, fewer sensors, queries or functions, or a coarser grid take less"

@@ -221,7 +221,11 @@ impl Collector {
             for (column, (count, first, place)) in &side.tiny {
                 let channel = channels.iter().flat_map(|c| c.iter()).nth(*column);
                 let name = channel.map_or("", |c| &c.name);
-                let numbers = if *count == 1 { "number is" } else { "numbers are" };
+                let numbers = if *count == 1 {
+                    "number is"
+                } else {
+                    "numbers are"
+                };
                 self.notes.push(format!(
                     "{name}: {count} {numbers} smaller than float32 holds ({:.1e}), so that 0 or fewer digits are left, the first at {place} ({first:e})",
                     f32::MIN_POSITIVE

@@ -312,7 +312,10 @@ mod tests {
 
         let head = npy("<f4", "False", "(1000000, 1000000, 1000)", &[]);
         let error = read_npy(&mut Endless(&head, 0), 1 << 60).unwrap_err();
-        assert!(error.contains("to be read the array takes about"), "{error}");
+        assert!(
+            error.contains("to be read the array takes about"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -205,9 +205,14 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str])
     let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
     let columns = find_columns(path, &found, &wanted)?;
     let rows = builder.metadata().file_metadata().num_rows().max(0) as usize;
-    let need = Need::of(rows, 2 * size_of::<f64>() * wanted.len()).and(Need::of(rows, size_of::<String>()));
-    need.check()
-        .map_err(|what| Error::data(path, format!("has {rows} rows; to be read the table {what}")))?;
+    let need = Need::of(rows, 2 * size_of::<f64>() * wanted.len())
+        .and(Need::of(rows, size_of::<String>()));
+    need.check().map_err(|what| {
+        Error::data(
+            path,
+            format!("has {rows} rows; to be read the table {what}"),
+        )
+    })?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
     let reader = builder
         .with_projection(mask)

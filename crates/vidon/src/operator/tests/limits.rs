@@ -104,7 +104,10 @@ fn impossible_sizes_are_refused() {
         "every size must be at least 1",
     );
     refused(decoded(learned(4, &[0])), "layer has no width");
-    refused(decoded(basis(4, frame(2, true))), "a frame needs 3 lower and upper ends");
+    refused(
+        decoded(basis(4, frame(2, true))),
+        "a frame needs 3 lower and upper ends",
+    );
     let flat = Frame {
         hi: vec![-1.0; 2],
         ..frame(2, false)
@@ -216,7 +219,10 @@ fn what_memory_has_no_room_for_is_refused() {
     }]);
     for config in configs {
         let error = Parts::new(&config, &meta(DIMS), 0).unwrap_err().to_string();
-        assert!(error.contains("to be trained its") && error.contains("are free"), "{error}");
+        assert!(
+            error.contains("to be trained its") && error.contains("are free"),
+            "{error}"
+        );
     }
     let grid = FnoConfig {
         width: 1 << 30,
@@ -227,7 +233,9 @@ fn what_memory_has_no_room_for_is_refused() {
         query_coords: 2,
         ..DIMS
     };
-    let error = Parts::new(&on_grid(grid), &meta(dims), 0).unwrap_err().to_string();
+    let error = Parts::new(&on_grid(grid), &meta(dims), 0)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("to be trained its"), "{error}");
 }
 
@@ -239,5 +247,8 @@ fn a_file_is_taken_for_no_more_than_it_holds() {
     assert!(Parts::with_at_most(numbers, &tiny_vidon(), &meta(DIMS)).is_ok());
     let error = Parts::with_at_most(numbers - 1, &tiny_vidon(), &meta(DIMS));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains(&format!("it has {numbers} numbers")), "{error}");
+    assert!(
+        error.contains(&format!("it has {numbers} numbers")),
+        "{error}"
+    );
 }
