@@ -104,7 +104,7 @@ fn sizes_of_a_recipe_are_compared_with_memory() {
     contains(&said, "to be trained its");
 
     let problem =
-        "[data]\nproblem = \"poisson\"\nlayout = \"regular\"\ntrain_samples = 1000000000000\n";
+        "[data]\nproblem = \"heat\"\nlayout = \"regular\"\ntrain_samples = 1000000000000\n";
     let text = RECIPE.replace("[data]\ntrain = \"d.parquet\"\n", problem);
     write(dir, "p.toml", &text);
     contains(

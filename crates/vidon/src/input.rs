@@ -10,7 +10,7 @@ use crate::memory::Need;
 /// Opens a plain file.
 pub(crate) fn open(path: &Path) -> Result<File> {
     // Before it is opened: a pipe would wait for somebody to write.
-    let there = std::fs::metadata(path).map_err(Error::io("open", path))?;
+    let there = std::fs::metadata(path).map_err(Error::io("read", path))?;
     if there.is_dir() {
         return Err(Error::data(path, "is a folder, where a file is wanted"));
     }
@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
         let what = "is a pipe or a device; only plain files are read: write it to one first";
         return Err(Error::data(path, what));
     }
-    File::open(path).map_err(Error::io("open", path))
+    File::open(path).map_err(Error::io("read", path))
 }
 
 /// All bytes of a plain file that fits into memory.
@@ -60,7 +60,7 @@ mod tests {
             (pipe.as_path(), "is a pipe or a device"),
             (Path::new("/dev/zero"), "is a pipe or a device"),
             (folder.path(), "is a folder"),
-            (&folder.path().join("none"), "cannot open"),
+            (&folder.path().join("none"), "cannot read"),
         ] {
             let error = read(path).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -72,11 +72,11 @@ impl DatasetWriter {
     }
 
     pub fn create(path: &Path, meta: Meta) -> Result<Self> {
-        Self::check_name(path)?;
         if let Some(fault) = meta.fault() {
             return Err(Error::data(path, format!("the description {fault}")));
         }
         let file = AtomicFile::create(path)?;
+        Self::check_name(path)?;
         let json = serde_json::to_string(&meta).expect("a description is plain JSON");
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("vidon {}", env!("CARGO_PKG_VERSION")))
@@ -356,7 +356,7 @@ impl DatasetReader {
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| foreign(path, &e.to_string()))
     }
 
-    /// The queries of the grid, which a sample must have as many targets for: a description can claim any grid.
+    /// The queries of the grid, for a sample with as many targets: a description can claim any grid.
     fn grid(&self, points: usize, targets: usize) -> std::result::Result<Arc<Rows>, String> {
         if targets != points {
             return Err(format!(

@@ -235,7 +235,7 @@ impl Scaling {
         ))
     }
 
-    /// A column of which no number is known has no size, and float32 cannot tell how large the largest of all are.
+    /// A column of which no number is known has no size, and one that goes too far has none in float32.
     fn check_known(&self, meta: &Meta) -> Result<()> {
         let groups = self.groups.iter().zip(&meta.groups);
         let groups = groups.map(|(own, g)| (own, &g.values, format!("values of {}", g.name)));

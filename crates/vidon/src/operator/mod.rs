@@ -193,8 +193,8 @@ impl Operator {
         Ok(answers)
     }
 
-    /// An error where memory has no room for such a batch. What had room once has it again: memory that was freed
-    /// may stay with the program.
+    /// An error where memory has no room for such a batch. What had room once has it again: memory that was
+    /// freed may stay with the program.
     fn check_room(&self, codes: &[Code]) -> Result<()> {
         let sensors = codes
             .iter()

@@ -21,8 +21,8 @@ use crate::rng::stream;
 use crate::sensors::Layout;
 use crate::spaces::{Basis, Symmetries, Symmetry};
 
-/// Bytes that a training takes for every number: the starting numbers, those on the device and the best so far,
-/// the gradient, two moments and a running mean, and the same once more three times while a checkpoint is written.
+/// Bytes that a training takes for every number: where it started, on the device and at its best, gradient, two
+/// moments, a running mean, and three copies of what a checkpoint has while it is written.
 const TRAINED: usize = 80;
 
 /// What every encoder made of one sample.
@@ -75,8 +75,8 @@ fn refuse(config: &ModelConfig, what: String) -> Error {
 }
 
 impl Parts {
-    /// The network for such data and its starting numbers, a function of the seed. Refuses one that memory has
-    /// no room to train.
+    /// The network for such data and its starting numbers, a function of the seed. Refuses one that memory
+    /// has no room to train.
     pub fn new(config: &ModelConfig, meta: &Meta, seed: u64) -> Result<(Self, Vec<Entry>)> {
         let (parts, plan) = Self::plan(available_memory() / TRAINED, config, meta, seed)?;
         let numbers = plan.numbers();
@@ -148,8 +148,8 @@ impl Parts {
         Ok((parts, plan))
     }
 
-    /// What the core and the decoder take for so many samples, with so many sensors and queries in all: values,
-    /// and as much again on the way back.
+    /// What encoders, core and decoder take for so many samples, with so many sensors and queries in all:
+    /// values, and as much again on the way back.
     pub fn need(&self, samples: usize, sensors: usize, queries: usize) -> Need {
         let core = self.core.activations(samples, sensors).into_iter().max();
         let seen = self.encoders.iter().map(|e| {

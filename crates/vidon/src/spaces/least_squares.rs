@@ -21,8 +21,8 @@ pub(crate) enum LeastSquares {
 }
 
 impl LeastSquares {
-    /// What a fit of so many functions at so many places takes: Φ in single and double precision, the system, and
-    /// its factors.
+    /// What a fit of so many functions at so many places takes: Φ in single and double precision, the
+    /// system, and its factors.
     pub fn need(functions: usize, places: usize) -> Need {
         let size = functions.min(places);
         let features = Need::of(functions.saturating_mul(places.min(AT_ONCE.max(size))), 20);

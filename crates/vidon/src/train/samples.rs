@@ -333,7 +333,17 @@ fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<
         .div_ceil(options.micro_batches);
     let queries = match options.coefficients {
         true => 0,
-        false => samples.saturating_mul(limited(places, options.queries)),
+        false => {
+            // Those that all samples share are looked at once.
+            let shared =
+                |pair: &[Sample]| Arc::ptr_eq(&pair[0].query_coords, &pair[1].query_coords);
+            let own = if train.windows(2).all(shared) {
+                1
+            } else {
+                samples
+            };
+            own.saturating_mul(limited(places, options.queries))
+        }
     };
     let sensors = samples.saturating_mul(limited(sensors, options.sensors));
     let step = parts

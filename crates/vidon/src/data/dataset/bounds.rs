@@ -1,5 +1,5 @@
-//! What a file would take in memory, before any of it is decoded: run lengths and packing let a few bytes stand
-//! for any number of values.
+//! What a file would take in memory, before any of it is decoded: run lengths and packing let a few bytes
+//! stand for any number of values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::memory::{Need, size};
 
 /// Bytes decoded at a time, where a row has no more.
 const READ_BYTES: usize = 16 << 20;
-/// Bytes that the numbers of a row group have at most, in a file of any size and for each byte of a larger one.
+/// Bytes that the numbers of a row group have at most: in any file, and for each byte of a larger one.
 const LEAST: usize = 128 << 20;
 const FOLD: usize = 16;
 /// What decoding takes for each byte of numbers: levels, the decoder's own numbers, and those of the samples.

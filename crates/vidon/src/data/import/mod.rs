@@ -155,7 +155,8 @@ impl Collector {
         self.names.len() - 1
     }
 
-    /// Adds one reading or target, which stands at a place. Gives the component that is missing, if it may not be.
+    /// Adds one reading or target, which stands at a place of its source. Gives the component that is missing, if
+    /// it may not be.
     fn add(
         &mut self,
         sample: usize,

@@ -121,7 +121,7 @@ fn impossible_sizes_are_refused() {
         "has the lower end -1.0 and the upper end -1.0",
     );
     for (hi, words) in [
-        (f64::NAN, "the coordinate x1 is the same in all of the data"),
+        (f64::NAN, "the coordinate c1 is the same in all of the data"),
         (3e37, "goes beyond 1e30: choose another unit"),
     ] {
         let ends = Frame {
