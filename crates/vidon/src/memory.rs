@@ -45,7 +45,8 @@ pub(crate) fn size(bytes: usize) -> String {
     match bytes as f64 {
         _ if bytes == usize::MAX => "more than 18 EB".into(),
         b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
-        b => format!("{:.1} MB", b / 1e6),
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.1} kB", b / 1e3),
     }
 }
 
@@ -61,6 +62,6 @@ mod tests {
         assert_eq!(words, "takes about 18.3 GB of memory, and 8.6 GB are free");
         let words = Need::of(usize::MAX, 8).check().unwrap_err();
         assert!(words.contains("more than 18 EB"), "{words}");
-        assert_eq!(size(2_500_000), "2.5 MB");
+        assert_eq!([2_500_000, 700].map(size), ["2.5 MB", "0.7 kB"]);
     }
 }

@@ -16,6 +16,9 @@ use crate::train::budget::Budget;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
 
+/// Sections in which a setting can be.
+const MOST_SECTIONS: usize = 16;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -194,6 +197,10 @@ impl Recipe {
                     let (key, value) = setting
                         .split_once('=')
                         .ok_or_else(|| refuse("a setting is written key=value".into()))?;
+                    if key.split('.').count() > MOST_SECTIONS {
+                        let what = format!("it is more than {MOST_SECTIONS} sections deep");
+                        return Err(refuse(what));
+                    }
                     let value = parse_value(value.trim()).map_err(refuse)?;
                     put(&mut table, key.trim(), value).map_err(refuse)?;
                 }
@@ -415,6 +422,8 @@ mod tests {
             expect(fault(SMALL, &[setting]), "unknown field");
         }
         expect(fault(SMALL, &["train"]), "key=value");
+        let deep = "a.".repeat(60_000) + "b=1";
+        expect(fault(SMALL, &[&deep]), "more than 16 sections deep");
         expect(
             fault(SMALL, &["train.rate=1e-2\nseed=3"]),
             "one setting is given at a time",

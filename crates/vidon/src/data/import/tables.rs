@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::import::table::{Table, read_table};
 use crate::data::import::{Collector, Details, Imported, Missing};
-use crate::data::meta::{Channel, Group, Kind, Meta};
+use crate::data::meta::{Channel, Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 
 /// A group of sensors in a long table.
@@ -57,6 +57,10 @@ impl Columns {
             // The line in which a sample's parameters were found.
             let mut known: Vec<Option<usize>> = Vec::new();
             for line in 0..table.len() {
+                if let Some(fault) = fault_of_name(&table.ids[line]) {
+                    let error = Error::data(side.table, format!("the sample's name {fault}"));
+                    return Err(error.at(table.place(line)).in_column(&self.sample));
+                }
                 let sample = collector.sample(&table.ids[line]);
                 let cell = |&column: &usize| table.numbers[column][line];
                 if side.kind == Some(Kind::Scalars) {
@@ -358,6 +362,10 @@ mod tests {
             (
                 TABLE.replace("run,x,y", "run,x,x"),
                 "column x: appears twice",
+            ),
+            (
+                TABLE.replace("A,1", &format!("{},1", "A".repeat(300))),
+                "line 3, column run: the sample's name has 300 bytes",
             ),
             ("run,x,y,p,u,v\n".to_string(), "no lines below it"),
             (String::new(), "is empty"),
