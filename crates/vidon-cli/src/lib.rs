@@ -7,6 +7,7 @@ mod choice;
 mod commands;
 mod failure;
 mod memory;
+mod outputs;
 mod ui;
 
 use std::process::ExitCode;

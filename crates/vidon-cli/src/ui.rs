@@ -1,5 +1,6 @@
 //! What the user sees while something runs: progress with an ETA, notes, errors, Ctrl-C.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,10 @@ use vidon::Observer;
 use vidon::train::Record;
 
 use crate::failure::{Failure, Result};
+
+/// Most threads for each processor, and what every machine may be asked for.
+const THREADS_EACH: usize = 4;
+const LEAST_THREADS: usize = 16;
 
 /// How the program speaks. Results go to standard output, everything else to standard error.
 pub struct Ui {
@@ -193,13 +198,28 @@ fn ignore_hang_up() {}
 
 /// Writes a line to standard error; work does not end because nobody reads it.
 pub fn say(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{words}");
+    let _ = writeln!(std::io::stderr(), "{}", visible(words));
+}
+
+/// Text from anywhere as a terminal may show it: what would move the cursor, change colours or turn the
+/// direction of reading is spelled out, as JSON spells it.
+fn visible(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let hidden = |c: char| turns(c) || c.is_control() && !['\n', '\t'].contains(&c);
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let spelled = |c: char| match hidden(c) {
+        true => format!("\\u{:04x}", c as u32),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(spelled).collect())
 }
 
 /// Prints a result. A reader that has gone away (`vidon … | head`) is no error.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    match writeln!(out, "{}", visible(text)).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Words(format!(
             "cannot write to standard output: {e}"
         ))),
@@ -207,8 +227,17 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Sets the number of threads for everything that follows.
+/// Sets the number of threads for everything that follows. Many more than there are processors would wait for
+/// each other.
 pub fn set_threads(threads: usize) -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = (THREADS_EACH * processors).max(LEAST_THREADS);
+    if threads > most {
+        return Err(Failure::Words(format!(
+            "--threads {threads}: at most {most} on this machine ({})",
+            count(processors, "processor")
+        )));
+    }
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build_global()
@@ -287,6 +316,16 @@ mod tests {
         assert_eq!(grouped(1234567), "1 234 567");
         assert_eq!(count(1, "sample"), "1 sample");
         assert_eq!(count(5000, "sample"), "5 000 samples");
+    }
+
+    #[test]
+    fn a_terminal_is_not_commanded_by_a_file() {
+        assert_eq!(visible("T [°C]\nu × v – 1"), "T [°C]\nu × v – 1");
+        assert_eq!(
+            visible("a\u{1b}[2Jb\r\u{9b}c"),
+            "a\\u001b[2Jb\\u000d\\u009bc"
+        );
+        assert_eq!(visible("x\u{202e}y\u{2066}"), "x\\u202ey\\u2066");
     }
 
     #[test]

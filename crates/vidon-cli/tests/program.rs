@@ -259,7 +259,7 @@ fn wrong_input_gets_a_clear_message() {
     for (arguments, words) in [
         (
             "inspect absent.parquet",
-            "cannot open absent.parquet: No such file",
+            "cannot read absent.parquet: No such file",
         ),
         ("inspect cut.parquet", "cut short"),
         ("inspect flipped.parquet", "flipped.parquet"),

@@ -91,6 +91,8 @@ pub mod encoders;
 mod error;
 pub mod eval;
 pub mod files;
+pub mod input;
+mod memory;
 mod network;
 mod observer;
 mod operator;

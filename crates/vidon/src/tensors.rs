@@ -8,6 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
 use crate::error::{Error, Result};
 use crate::files::write_file;
+use crate::input;
 
 const KEY: &str = "vidon";
 
@@ -38,8 +39,7 @@ pub(crate) struct TensorFile {
 
 impl TensorFile {
     pub fn read(path: &Path) -> Result<Self> {
-        let data = std::fs::read(path).map_err(Error::io("read", path))?;
-        Self::parse(path, data)
+        Self::parse(path, input::read(path)?)
     }
 
     /// The bytes of a file that is known as `path`.

@@ -16,6 +16,7 @@ use crate::commands::cache::Cache;
 use crate::commands::draw_heads;
 use crate::commands::generate::{LAYOUTS, SPLITS};
 use crate::failure::{Failure, Result};
+use crate::outputs;
 use crate::ui::{Ui, percent, print};
 
 /// Measure the relative L² error of a trained network
@@ -77,6 +78,12 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     for picture in arguments.plot.iter().chain(&arguments.plot_heads) {
         Picture::check_name(picture)?;
     }
+    let written = [
+        ("--plot", &arguments.plot),
+        ("--plot-heads", &arguments.plot_heads),
+    ];
+    let read = arguments.data.iter().chain([&arguments.model]);
+    outputs::check(read, written.into_iter().filter_map(outputs::given))?;
     let operator = Operator::load(&arguments.model)?;
     let source = source(&arguments, &operator)?;
     let wanted = arguments.samples.unwrap_or(source.usual());

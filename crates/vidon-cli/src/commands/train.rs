@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::Error;
+use vidon::input;
 use vidon::plot::Picture;
 use vidon::train::{Budget, Outcome, Recipe, Record, Stop, Training};
 
@@ -89,8 +90,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
 }
 
 fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::Words(format!("cannot read {}: {e}", path.display())))?;
+    let text = input::read_text(path)?;
     let (steps, budget) = (arguments.steps, arguments.budget);
     parse(&text, &arguments.set, steps, budget)
         .map_err(|what| Failure::Words(format!("{}: {what}", path.display())))

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::data::meta::{Group, Kind, Meta};
+use rayon::prelude::*;
+
+use crate::data::meta::{Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 use crate::spaces::Symmetry;
 
@@ -149,6 +151,17 @@ impl Rows {
         self
     }
 
+    /// How many rows are there already, in the same bits but for the sign of zero.
+    pub(crate) fn duplicates(&self) -> usize {
+        let bits = |i: &u32| self.row(*i as usize).iter().map(|v| (v + 0.0).to_bits());
+        let mut order: Vec<u32> = (0..self.len as u32).collect();
+        order.par_sort_unstable_by(|a, b| bits(a).cmp(bits(b)));
+        let pairs = order.windows(2);
+        pairs
+            .filter(|pair| bits(&pair[0]).eq(bits(&pair[1])))
+            .count()
+    }
+
     /// Whether a number is missing.
     pub(crate) fn has_gaps(&self) -> bool {
         self.data.iter().any(|v| v.is_nan())
@@ -227,7 +240,7 @@ impl Sensors {
     pub(crate) fn by_column(&self) -> Vec<(Vec<usize>, Cow<'_, Sensors>)> {
         let width = self.values.width();
         if !self.values.has_gaps() {
-            let all = (self.len() > 0).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
+            let all = (!self.is_empty()).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
             return all.into_iter().collect();
         }
         let mut parts: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
@@ -305,6 +318,9 @@ impl Sample {
 
     /// The same for sensors and queries alone: the targets are not looked at.
     pub(crate) fn fault_in_question(&self, meta: &Meta) -> Option<(String, String)> {
+        if let Some(what) = self.name.as_deref().and_then(fault_of_name) {
+            return Some(("its name".into(), what));
+        }
         if self.groups.len() != meta.groups.len() {
             let what = format!("are {}, not {}", self.groups.len(), meta.groups.len());
             return Some(("its groups of sensors".into(), what));
@@ -393,7 +409,7 @@ fn unfit(rows: &Rows, width: usize, gaps: bool) -> Option<String> {
         let found = rows.width();
         return Some(format!("has {found} numbers a row, not {width}"));
     }
-    let wrong = |v: &f32| !v.is_finite() && !(gaps && v.is_nan());
+    let wrong = |v: &f32| !(v.is_finite() || gaps && v.is_nan());
     let at = rows.data().iter().position(wrong)?;
     let allowed = match gaps {
         true => "only finite numbers and gaps (NaN)",

@@ -85,19 +85,13 @@ impl Operator {
         if let Some(fault) = header.data.fault() {
             return Err(damaged(format!("the description of its data {fault}")));
         }
-        let groups = &header.data.groups;
-        let fits = |s: &Scaling| {
-            let mut pairs = s.groups.iter().zip(groups);
-            s.groups.len() == groups.len()
-                && pairs.all(|(own, g)| own.width() == g.values.len())
-                && s.targets.width() == header.data.targets.len()
-        };
-        if !header.scaling.as_ref().is_none_or(fits) {
-            return Err(damaged("its scaling does not fit its data".into()));
+        let scaling = header.scaling.as_ref();
+        if let Some(fault) = scaling.and_then(|s| s.fault(&header.data)) {
+            return Err(damaged(format!("its scaling {fault}")));
         }
         // No more numbers than the file can hold.
         let (parts, mut entries) =
-            Parts::with_at_most(file.len() / 2, &header.model, &header.data, 0)?;
+            Parts::with_at_most(file.len() / 2, &header.model, &header.data)?;
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::files::write_file;
+use crate::input;
 use crate::train::events::{write_header, write_scalars};
 use crate::train::run_folder::{EVENTS, LINES};
 
@@ -55,7 +56,7 @@ impl Record {
     /// The records of the run in `folder`; a last line that was cut short is left out.
     pub fn read_all(folder: &Path) -> Result<Vec<Record>> {
         let path = folder.join(LINES);
-        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let text = input::read_text(&path)?;
         let mut records = Vec::new();
         for (i, line) in text.lines().enumerate() {
             match serde_json::from_str(line) {

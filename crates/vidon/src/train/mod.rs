@@ -162,6 +162,11 @@ impl Training {
             recipe.train.epochs = None;
         }
         let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
+        if folder.join(BEST).exists() {
+            let both = ["the training so far", "the data now"];
+            let before = Operator::load(folder)?;
+            before.meta().check_same_channels(&loaded.meta, both)?;
+        }
         let training = Self::put_together(recipe, loaded, Some(run), true)?;
         let (progress, per_epoch) = (training.state.progress, training.steps_per_epoch());
         let limits = &training.recipe.train;

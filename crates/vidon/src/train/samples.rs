@@ -19,7 +19,7 @@ use crate::network::Entry;
 use crate::observer::Observer;
 use crate::operator::{Code, Design, Parts};
 use crate::rng::stream;
-use crate::spaces::all_along;
+use crate::spaces::{Basis, LeastSquares, all_along};
 use crate::train::coefficients::TargetFits;
 use crate::train::recipe::{Recipe, TrainRecipe};
 use crate::train::suits;
@@ -180,12 +180,14 @@ pub(crate) fn prepare(
     };
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, options.seed)?;
     check(recipe, &parts, &meta)?;
+    check_room(&recipe.train, &parts, &train)?;
     let design = Design::new(parts, meta, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
     }
     let (size, norms) = (root_mean_square(&train), norms(&train));
-    let notes = suits::doubts(&design.meta, &train);
+    let mut notes = suits::doubts(&design.meta, &train);
+    notes.extend(suits::seen_before(&train, &val));
     // In physical units, for a look at what the decoder's functions leave out.
     let looked_at: Vec<(usize, Rows)> = match options.coefficients {
         true => {
@@ -317,6 +319,48 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
         return refuse("train.queries", what);
     }
     Ok(())
+}
+
+/// Whether memory has room for what is kept of the samples, for a step, and for fits to the targets.
+fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<()> {
+    let most = |of: &dyn Fn(&Sample) -> usize| train.iter().map(of).max().unwrap_or(0);
+    let limited = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
+    let places = most(&|s| s.query_coords.len());
+    let sensors = most(&|s| s.groups.iter().map(Sensors::len).sum());
+    let samples = options
+        .batch
+        .min(train.len())
+        .div_ceil(options.micro_batches);
+    let queries = match options.coefficients {
+        true => 0,
+        false => {
+            // Those that all samples share are looked at once.
+            let shared =
+                |pair: &[Sample]| Arc::ptr_eq(&pair[0].query_coords, &pair[1].query_coords);
+            let own = if train.windows(2).all(shared) {
+                1
+            } else {
+                samples
+            };
+            own.saturating_mul(limited(places, options.queries))
+        }
+    };
+    let sensors = samples.saturating_mul(limited(sensors, options.sensors));
+    let step = parts
+        .need(samples, sensors, queries)
+        .and(parts.kept(train.len()));
+    step.check().map_err(|what| {
+        Error::Unsuitable(format!(
+            "a step of {samples} samples with {sensors} sensors and {queries} queries in all {what}; a smaller batch, more micro_batches, fewer sensors, queries or functions, or a coarser grid take less"
+        ))
+    })?;
+    let functions = parts.decoder.basis().map_or(0, Basis::len);
+    LeastSquares::need(functions, places).check().map_err(|what| {
+        Error::setting(
+            "model.decoder",
+            format!("a fit of {functions} functions to {places} targets {what}; fewer functions take less"),
+        )
+    })
 }
 
 fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<()> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use vidon::eval::ErrorSummary;
 use vidon::files::write_file;
+use vidon::input;
 use vidon::train::{Budget, Recipe, RunState};
 
 use super::machine::{machine, program, today};
@@ -122,6 +123,6 @@ pub fn keep_test(folder: &Path, relative_l2: ErrorSummary) -> Result<()> {
 
 fn read(path: &Path) -> Result<Tested> {
     let failed = |what: String| Failure::Words(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+    let text = input::read_text(path)?;
     serde_json::from_str(&text).map_err(|e| failed(format!("{e}; remove it to test again")))
 }

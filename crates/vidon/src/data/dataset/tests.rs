@@ -298,3 +298,45 @@ fn groups_and_gaps_come_back() {
     let both = r#"{"format":1,"name":"","sensor_values":[{"name":"a"}],"groups":[{"name":"b","kind":"field"}],"query_coords":[],"targets":[]}"#;
     assert!(serde_json::from_str::<Meta>(both).is_err());
 }
+
+#[test]
+fn a_query_grid_is_made_for_as_many_targets_alone() {
+    let samples = [small(2, 3)];
+    let mut meta = meta();
+    // Two thousand million queries of three targets.
+    meta.query_grid = Some(vec![(0..1290).map(f64::from).collect(); 3]);
+    let mut stored = columns(&samples);
+    stored.retain(|(name, _)| name != QUERIES);
+    let json = serde_json::to_string(&meta).unwrap();
+    let (_folder, path) = raw(stored, Some(json));
+    let reader = DatasetReader::open(&path).unwrap();
+    let words = reader.sample(0).unwrap_err().to_string();
+    assert!(
+        words.contains("row 0, column targets: has 3 entries for the 2146689000 queries"),
+        "{words}"
+    );
+    assert!(reader.shared.get().is_none());
+}
+
+#[test]
+fn samples_do_not_have_names_without_end() {
+    let mut meta = meta();
+    meta.named_samples = true;
+    let mut sample = small(1, 1);
+    sample.name = Some("a".repeat(300));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let mut writer = DatasetWriter::create(&path, meta).unwrap();
+    let words = writer.write(&[sample]).unwrap_err().to_string();
+    assert!(
+        words.contains("its name: has 300 bytes; names and units have at most 256"),
+        "{words}"
+    );
+}
+
+#[test]
+fn datasets_have_the_ending_of_datasets() {
+    let refused = DatasetWriter::create(Path::new("x.csv"), meta());
+    let words = refused.err().unwrap().to_string();
+    assert_eq!(words, "x.csv: datasets are written as .parquet");
+}
