@@ -7,10 +7,17 @@ use serde_json::{Map, Value};
 /// Bytes of an archive's array at most: a member that claims more is no part of a small file.
 const MOST_UNPACKED: u64 = 1 << 20;
 
+/// A zip archive has no room for longer names.
+const LONGEST_NAME: usize = 1 << 15;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Any bytes: one part.
     Plain,
+    /// JSON, which may begin with its checksum.
+    Json,
+    /// Lines, then behind an empty line JSON like the above.
+    LinesAndJson,
     /// A CRC-32 of all that stands before it ends the file.
     Sealed,
     /// Safetensors: the configuration, the table of tensors, their bytes.
@@ -25,7 +32,11 @@ impl Format {
     /// None where the bytes are no such file.
     pub fn parts(self, file: &[u8]) -> Option<Vec<Vec<u8>>> {
         match self {
-            Format::Plain => Some(vec![file.to_vec()]),
+            Format::Plain | Format::Json => Some(vec![file.to_vec()]),
+            Format::LinesAndJson => {
+                let (lines, json) = lines_and_json(file);
+                Some(vec![lines.to_vec(), json.to_vec()])
+            }
             Format::Sealed => Some(vec![file.split_last_chunk::<4>()?.0.to_vec()]),
             Format::Tensors => tensor_parts(file),
             Format::Parquet => parquet_parts(file),
@@ -37,6 +48,11 @@ impl Format {
     pub fn whole(self, parts: &[Vec<u8>]) -> Vec<u8> {
         match self {
             Format::Plain => parts.concat(),
+            Format::Json => sealed(parts.concat()),
+            Format::LinesAndJson => {
+                let json = parts[1..].concat();
+                [&parts[0], &b"\n"[..], &sealed(json)].concat()
+            }
             Format::Sealed => {
                 let mut file = parts.concat();
                 file.extend(crc32fast::hash(&file).to_le_bytes());
@@ -53,6 +69,34 @@ impl Format {
             Format::Zip => zip_file(parts).unwrap_or_else(|| parts.concat()),
         }
     }
+}
+
+/// Up to the end of the line before an empty one, and what stands behind that.
+pub(crate) fn lines_and_json(file: &[u8]) -> (&[u8], &[u8]) {
+    match file.windows(2).position(|w| w == b"\n\n") {
+        Some(end) => (&file[..=end], &file[end + 2..]),
+        None => (file, b""),
+    }
+}
+
+/// With the right digits behind the first `"crc32":`, where there is room for them: the CRC-32 of all bytes with
+/// zeros in place of the digits.
+fn sealed(mut file: Vec<u8>) -> Vec<u8> {
+    const KEY: &[u8] = b"crc32";
+    const ROOM: usize = 8;
+    let after = file.windows(KEY.len()).position(|w| w == KEY);
+    let digits = after.and_then(|key| {
+        let behind = &file[key + KEY.len()..];
+        let between = behind.iter().position(|b| !b"\\\": ".contains(b))?;
+        let start = key + KEY.len() + between;
+        file.get_mut(start..start + ROOM)?.fill(b'0');
+        Some(start)
+    });
+    if let Some(start) = digits {
+        let sum = format!("{:08x}", crc32fast::hash(&file));
+        file[start..start + ROOM].copy_from_slice(sum.as_bytes());
+    }
+    file
 }
 
 const KEY: &str = "vidon";
@@ -79,7 +123,7 @@ fn tensor_file(parts: &[Vec<u8>]) -> Vec<u8> {
     let comma: &[u8] = if rest.starts_with(b"}") { b"" } else { b"," };
     let mut header = [opened.as_bytes(), comma, rest].concat();
     header.resize(header.len().next_multiple_of(8), b' ');
-    [&(header.len() as u64).to_le_bytes(), &header[..], data].concat()
+    sealed([&(header.len() as u64).to_le_bytes(), &header[..], data].concat())
 }
 
 fn parquet_parts(file: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -110,7 +154,8 @@ fn zip_file(parts: &[Vec<u8>]) -> Option<Vec<u8>> {
     let stored =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for pair in parts.chunks_exact(2) {
-        let name = String::from_utf8_lossy(&pair[0]).into_owned();
+        let mut name = String::from_utf8_lossy(&pair[0]).into_owned();
+        name.truncate(name.floor_char_boundary(LONGEST_NAME));
         writer.start_file(name, stored).ok()?;
         writer.write_all(&pair[1]).ok()?;
     }

@@ -14,6 +14,7 @@ use vidon::sensors::{Layout, SensorSpec};
 use vidon::train::{Recipe, Record, RunState, Training};
 use vidon::{Observer, Operator, Result};
 
+use crate::format::lines_and_json;
 use crate::seeds;
 
 /// Samples that are looked at of a file that has more.
@@ -166,18 +167,16 @@ pub fn checkpoint(folder: &Path, bytes: &[u8]) -> Result<()> {
 /// The lines of a training's metrics, and behind an empty line the note on its best weights.
 pub fn history(folder: &Path, bytes: &[u8]) -> Result<()> {
     let run = folder.join("run");
-    let split = bytes.windows(2).position(|w| w == b"\n\n");
-    let (lines, note) = bytes.split_at(split.map_or(bytes.len(), |n| n + 1));
+    let (lines, note) = lines_and_json(bytes);
     put(&run, "metrics.jsonl", lines);
-    put(&run, "best.json", note.strip_prefix(b"\n").unwrap_or(note));
+    put(&run, "best.json", note);
     put(&run, "checkpoint.safetensors", &seeds::checkpoints()[0]);
     Record::read_all(&run)?;
     if let Some(state) = RunState::read(&run)? {
         state.finished();
         state.seconds_left();
     }
-    Training::resume(&run, None, None, None, &())?.run(&AtOnce)?;
-    Ok(())
+    Training::resume(&run, None, None, None, &()).map(|_| ())
 }
 
 /// What separates a recipe from settings that are put over it, one a line.
