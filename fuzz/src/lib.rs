@@ -14,11 +14,12 @@ macro_rules! target {
         $crate::libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             $crate::read($name, data);
         });
-        $crate::libfuzzer_sys::fuzz_mutator!(
-            |data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-                $crate::mutate($name, data, size, max_size, seed)
-            }
-        );
+        $crate::libfuzzer_sys::fuzz_mutator!(|data: &mut [u8],
+                                              size: usize,
+                                              max_size: usize,
+                                              seed: u32| {
+            $crate::mutate($name, data, size, max_size, seed)
+        });
     };
 }
 
@@ -32,10 +33,13 @@ pub fn read(name: &str, data: &[u8]) {
     let _ = BENCH.get_or_init(|| reader(name).bench()).read(data);
 }
 
-/// Changes a part that the seed chooses, or once in eight times the file as it lies there. Gives the new size.
+/// Changes a part that the seed chooses, or once in eight times the file as it lies there. Gives the new
+/// size.
 pub fn mutate(name: &str, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let format = reader(name).format;
-    let Some(mut parts) = format.parts(&data[..size]).filter(|p| !p.is_empty() && seed % 8 > 0)
+    let Some(mut parts) = format
+        .parts(&data[..size])
+        .filter(|p| !p.is_empty() && seed % 8 > 0)
     else {
         return fuzzer_mutate(data, size, max_size);
     };

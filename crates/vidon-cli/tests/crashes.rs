@@ -1,5 +1,5 @@
-//! Killed at any moment, on a full disk, and twice in one folder: in the end there are the same bits as without, and
-//! nothing of anybody else's was touched.
+//! Killed at any moment, on a full disk, and twice in one folder: in the end there are the same bits as
+//! without, and nothing of anybody else's was touched.
 //!
 //! `VIDON_CRASHES=200 cargo test --release -p vidon-cli --test crashes -- --nocapture` for more rounds;
 //! `VIDON_CRASH_SEED` for the rounds that a failure names.

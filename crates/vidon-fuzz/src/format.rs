@@ -79,8 +79,8 @@ pub(crate) fn lines_and_json(file: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// With the right digits behind the first `"crc32":`, where there is room for them: the CRC-32 of all bytes with
-/// zeros in place of the digits.
+/// With the right digits behind the first `"crc32":`, where there is room for them: the CRC-32 of all bytes
+/// with zeros in place of the digits.
 fn sealed(mut file: Vec<u8>) -> Vec<u8> {
     const KEY: &[u8] = b"crc32";
     const ROOM: usize = 8;

@@ -122,8 +122,8 @@ fn bytes_of(data: &Dataset) -> Vec<u8> {
     fs::read(path).expect("the file")
 }
 
-/// The same samples as another program would write them: neither packed nor with checksums of the rows, which no
-/// mutation of a number would get past. The description is as it is given.
+/// The same samples as another program would write them: neither packed nor with checksums of the rows, which
+/// no mutation of a number would get past. The description is as it is given.
 fn plain(dataset: &[u8], json: Option<&str>) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("d.parquet");
@@ -171,8 +171,8 @@ pub fn datasets() -> Vec<Vec<u8>> {
     plain.chain(written.iter().cloned()).collect()
 }
 
-/// The samples of a dataset under a description from elsewhere: with the groups of the description, where it names
-/// any.
+/// The samples of a dataset under a description from elsewhere: with the groups of the description, where it
+/// names any.
 pub fn described(json: &str) -> Vec<u8> {
     static FILES: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
     let files =

@@ -310,7 +310,9 @@ impl DatasetReader {
         };
         // Read and forgotten: Parquet's own way to skip rows never ends where a page has fewer than it announces.
         let skipped = samples.by_ref().take(row - first);
-        skipped.map(|sample| sample.map(drop)).collect::<Result<()>>()?;
+        skipped
+            .map(|sample| sample.map(drop))
+            .collect::<Result<()>>()?;
         Ok(samples)
     }
 
