@@ -170,13 +170,12 @@ pub fn history(folder: &Path, bytes: &[u8]) -> Result<()> {
     let (lines, note) = lines_and_json(bytes);
     put(&run, "metrics.jsonl", lines);
     put(&run, "best.json", note);
-    put(&run, "checkpoint.safetensors", &seeds::checkpoints()[0]);
     Record::read_all(&run)?;
     if let Some(state) = RunState::read(&run)? {
         state.finished();
         state.seconds_left();
     }
-    Training::resume(&run, None, None, None, &()).map(|_| ())
+    Ok(())
 }
 
 /// What separates a recipe from settings that are put over it, one a line.

@@ -309,10 +309,8 @@ impl DatasetReader {
             failed: false,
         };
         // Read and forgotten: Parquet's own way to skip rows never ends where a page has fewer than it announces.
-        let skipped = samples.by_ref().take(row - first);
-        skipped
-            .map(|sample| sample.map(drop))
-            .collect::<Result<()>>()?;
+        let mut skipped = samples.by_ref().take(row - first);
+        skipped.try_for_each(|sample| sample.map(drop))?;
         Ok(samples)
     }
 
