@@ -334,21 +334,25 @@ impl DatasetReader {
             builder
                 .with_projection(mask)
                 .with_row_groups(groups.collect())
-                .with_offset(row - self.starts[group])
-                .with_limit(end - row)
+                .with_limit(end - self.starts[group])
                 .with_batch_size(self.batch_rows)
                 .build()
                 .map_err(|e| Error::data(&self.path, e.to_string()))
         })?;
         let ready = Vec::new().into_iter();
-        Ok(Samples {
+        let first = self.starts[group];
+        let mut samples = Samples {
             dataset: self,
             reader,
-            row,
+            row: first,
             end,
             ready,
             failed: false,
-        })
+        };
+        // Read and forgotten: Parquet's own way to skip rows never ends where a page has fewer than it announces.
+        let mut skipped = samples.by_ref().take(row - first);
+        skipped.try_for_each(|sample| sample.map(drop))?;
+        Ok(samples)
     }
 
     fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
