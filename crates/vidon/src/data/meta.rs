@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Queries of a grid at most: what a Parquet list can index.
 const MOST_QUERIES: usize = i32::MAX as usize;
 /// Version of the file format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// One coordinate or one component of a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
