@@ -411,7 +411,8 @@ fn description(text: &str) -> std::result::Result<Meta, String> {
     let unread = |e: serde_json::Error| format!("is damaged, or cannot be read: {e}");
     let Sealed { crc32 } = serde_json::from_str(text).map_err(unread)?;
     if crc32.is_some() {
-        check(text.as_bytes())?;
+        let edited = "; who changes it on purpose leaves \"crc32\" out";
+        check(text.as_bytes()).map_err(|what| format!("{what}{edited}"))?;
     }
     serde_json::from_str(text).map_err(unread)
 }

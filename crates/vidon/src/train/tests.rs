@@ -517,8 +517,8 @@ fn all_cells_of_the_paper_have_a_recipe() {
 /// A run of so many steps, in a folder of its own.
 fn finished(folder: &Path, steps: u64) -> std::path::PathBuf {
     let (data, run) = (folder.join("d.parquet"), folder.join("run"));
-    dataset(&data, 12);
-    let mut recipe = recipe(&data, "checkpoint_every = 4\nvalidate_every = 2");
+    dataset(&data, 40);
+    let mut recipe = recipe(&data, "checkpoint_every = 4\nvalidate_every = 2\nwarm_up = 20");
     recipe.train.steps = Some(steps);
     let mut training = Training::begin(recipe, &run, None, &()).unwrap();
     training.run(&()).unwrap();
@@ -601,11 +601,11 @@ fn what_came_after_the_checkpoint_is_not_in_the_history() {
             .map(|r| (r.step, r.loss, r.val_error, r.best_error));
         (outcome.best.unwrap(), Vec::from_iter(records))
     };
-    let whole = go_on(20);
-    assert!(whole.0.step > 8, "it learns: {:?}", whole.0);
+    let whole = go_on(40);
+    assert!(whole.0.step > 6, "it learns: {:?}", whole.0);
     let after = keep([BEST, BEST_NOTE, LAST]);
     std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
-    assert_eq!(go_on(20), whole);
+    assert_eq!(go_on(40), whole);
     assert!(keep([BEST, BEST_NOTE, LAST]) == after);
     // Where it ends before it is as good again, the better numbers are still there, and are what it says it has.
     std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
