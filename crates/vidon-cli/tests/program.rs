@@ -6,7 +6,7 @@ use serde_json::Value;
 
 mod common;
 
-use common::{command, fail, folder, names, signalled, succeed};
+use common::{command, fail, folder, names, succeed};
 
 #[test]
 fn every_problem_goes_from_function_to_picture() {
@@ -168,8 +168,8 @@ fn unfinished(dir: &std::path::Path) -> bool {
 fn a_signal_leaves_no_half_written_file() {
     let dir = folder();
     let dir = dir.path();
-    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let output = signalled(dir, LONG, signal, || unfinished(dir));
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let output = common::signalled(dir, LONG, signal, || unfinished(dir));
         let words = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{words}");
         assert!(
@@ -186,13 +186,18 @@ fn a_signal_leaves_no_half_written_file() {
 fn unfinished_files_of_killed_programs_go() {
     let dir = folder();
     let dir = dir.path();
-    signalled(dir, LONG, "-KILL", || unfinished(dir));
-    assert_eq!(names(dir).len(), 2);
     let short = LONG.replace("5000", "1");
-    let output = signalled(dir, LONG, "-INT", || {
-        let running = names(dir).len() == 2 && unfinished(dir);
-        succeed(dir, &short);
-        running && unfinished(dir)
+    common::signalled(dir, LONG, "-KILL", || unfinished(dir));
+    assert!(unfinished(dir));
+    succeed(dir, &short);
+    assert_eq!(names(dir), ["big.parquet", "cache"]);
+    let output = common::signalled(dir, LONG, "-INT", || {
+        let ready = unfinished(dir);
+        if ready {
+            succeed(dir, &short);
+            assert!(unfinished(dir), "it is still being written");
+        }
+        ready
     });
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(names(dir), ["big.parquet", "cache"]);

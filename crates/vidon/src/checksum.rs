@@ -1,8 +1,8 @@
 //! Files that can tell whether they are whole.
 //!
 //! They are, or begin with, JSON whose first member is `"crc32"`: eight hexadecimal digits, the CRC-32 of all
-//! bytes with zeros in place of the digits. Whatever else reads such a file need not know; whatever writes one
-//! (`python/halve.py`) puts zeros there, computes the checksum, and puts it in their place.
+//! bytes with zeros in place of the digits. Whatever else reads such a file need not know; whatever writes
+//! one (`python/halve.py`) puts zeros there, computes the checksum, and puts it in their place.
 
 use std::ops::Range;
 

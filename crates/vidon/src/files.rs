@@ -2,8 +2,8 @@
 //! nowhere else.
 //!
 //! A path that the user gave is taken as it is, links included. What the program itself puts into a folder or
-//! looks for there (a run, a report, the cache) goes through [`plain_file`] and [`plain_folder`]: a link under
-//! such a name is refused, and so is whatever else is not a plain file.
+//! looks for there (a run, a report, the cache) goes through [`plain_file`] and [`plain_folder`]: a link
+//! under such a name is refused, and so is whatever else is not a plain file.
 
 use std::ffi::OsStr;
 use std::fs::{File, FileType, TryLockError};
@@ -129,8 +129,8 @@ pub(crate) fn ending<'a>(path: &Path, what: &str, endings: &[&'a str]) -> Result
 }
 
 /// A file that is written beside its final place, as `.name.XXXXXX.part`, and moved there by
-/// [`finish`](Self::finish). Dropped before that, it leaves nothing behind; what is left by a process that was
-/// killed is removed when the same file is written again.
+/// [`finish`](Self::finish). Dropped before that, it leaves nothing behind; what is left by a process that
+/// was killed is removed when the same file is written again.
 pub(crate) struct AtomicFile {
     target: PathBuf,
     temporary: NamedTempFile,

@@ -1,5 +1,6 @@
-//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`), which begins with the
-//! checksum of the whole file. Half precision is read as well, to half the size of files that are passed on.
+//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`), which begins with
+//! the checksum of the whole file. Half precision is read as well, to half the size of files that are passed
+//! on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -7,14 +7,14 @@
 //! | `query_coords`  | list of fixed-size lists of float32         | where targets are; absent with a query grid |
 //! | `targets`       | list of fixed-size lists of float32         | the output function there; null as above  |
 //! | `sample`        | string, optional                            | the user's name of the sample             |
-//! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above, then its name |
+//! | `crc32`         | uint32, optional                            | CRC-32 of the float32 in the order above, then the name |
 //!
 //! Several groups of sensors have a pair of columns each, called by the group: `air_coords`, `air_values`. What has
 //! no columns (places of scalars, values of points that are only counted) is left out.
 //!
-//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON, which says by a checksum of its own whether it
-//! is whole. Files from elsewhere need neither checksum. Both directions stream: no more than a row
-//! group is in memory.
+//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON, which says by a checksum of its own whether
+//! it is whole. Files from elsewhere need neither checksum. Both directions stream: no more than a row group is
+//! in memory.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Operators as safetensors: a file alone is enough to predict.
 //!
 //! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of
-//! the metadata holds JSON: the checksum of the file, the network's configuration, the description of the data
-//! it was made for, the scaling and the symmetries it was trained with.
+//! the metadata holds JSON: the checksum of the file, the network's configuration, the description of the
+//! data it was made for, the scaling and the symmetries it was trained with.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The history of a training: one JSON object a line, each with a checksum, and the same numbers for TensorBoard.
+//! The history of a training: one JSON object a line, each with a checksum, and the same numbers for
+//! TensorBoard.
 
 use std::fs::File;
 use std::io::Write;
@@ -53,8 +54,8 @@ impl Record {
 }
 
 impl Record {
-    /// The records of the run in `folder`. Blank lines are nothing, and a last line that was cut short is left
-    /// out; any other line must be whole.
+    /// The records of the run in `folder`. Blank lines are nothing, and a last line that was cut short is
+    /// left out; any other line must be whole.
     pub fn read_all(folder: &Path) -> Result<Vec<Record>> {
         let path = plain_file(folder, LINES)?;
         let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;

@@ -29,8 +29,8 @@ pub(crate) const LINES: &str = "metrics.jsonl";
 pub(crate) const EVENTS: &str = "events.out.tfevents.vidon";
 const LOCK: &str = ".lock";
 
-/// A folder in which this process alone trains. Dropped before its training has begun (with the recipe, which is
-/// written last), it is left as it was found.
+/// A folder in which this process alone trains. Dropped before its training has begun (with the recipe, which
+/// is written last), it is left as it was found.
 pub(crate) struct RunFolder {
     path: PathBuf,
     metrics: Option<Metrics>,

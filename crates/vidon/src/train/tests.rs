@@ -518,7 +518,10 @@ fn all_cells_of_the_paper_have_a_recipe() {
 fn finished(folder: &Path, steps: u64) -> std::path::PathBuf {
     let (data, run) = (folder.join("d.parquet"), folder.join("run"));
     dataset(&data, 40);
-    let mut recipe = recipe(&data, "checkpoint_every = 4\nvalidate_every = 2\nwarm_up = 20");
+    let mut recipe = recipe(
+        &data,
+        "checkpoint_every = 4\nvalidate_every = 2\nwarm_up = 20",
+    );
     recipe.train.steps = Some(steps);
     let mut training = Training::begin(recipe, &run, None, &()).unwrap();
     training.run(&()).unwrap();
@@ -607,7 +610,7 @@ fn what_came_after_the_checkpoint_is_not_in_the_history() {
     std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
     assert_eq!(go_on(40), whole);
     assert!(keep([BEST, BEST_NOTE, LAST]) == after);
-    // Where it ends before it is as good again, the better numbers are still there, and are what it says it has.
+    // Where it ends before it is as good again, the better numbers are still there, and it says so.
     std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
     assert_eq!(go_on(6).0, whole.0);
     assert!(keep([BEST, BEST_NOTE, LAST])[..2] == after[..2]);
