@@ -95,9 +95,13 @@ pub fn run() -> ExitCode {
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Stopped) => ExitCode::from(ui::stopped_code()),
         Err(error) => {
             ui::say(&format!("error: {}", ui::chain(&error)));
-            ExitCode::FAILURE
+            match error {
+                Failure::Library(vidon::Error::Interrupted) => ExitCode::from(ui::stopped_code()),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -117,7 +117,7 @@ impl Observer for TrainingProgress {
     }
 
     fn stopped(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        stopped()
     }
 }
 
@@ -145,7 +145,7 @@ impl Observer for Progress {
     }
 
     fn stopped(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        stopped()
     }
 }
 
@@ -155,46 +155,45 @@ impl Drop for Progress {
     }
 }
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The signal that asked the work to stop, 0 before it has come.
+static STOPPED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// The first Ctrl-C asks the work to stop, the second ends the program at once.
+fn stopped() -> bool {
+    STOPPED_BY.load(Ordering::Relaxed) != 0
+}
+
+/// What the program ends with when it was asked to stop: what shells expect of a program that a signal ended.
+pub fn stopped_code() -> u8 {
+    128 + STOPPED_BY.load(Ordering::Relaxed) as u8
+}
+
+/// The first Ctrl-C (or other request to end) asks the work to stop, the second ends the program at once.
 fn listen() {
-    let ignored = hang_up_is_ignored();
-    let set = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+    static ONCE: Once = Once::new();
+    let handler = stop as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does only what is allowed in one: atomics, write and _exit.
+    ONCE.call_once(|| unsafe {
+        libc::signal(libc::SIGINT, handler);
+        libc::signal(libc::SIGTERM, handler);
+        // Under nohup the program goes on when its terminal is closed.
+        #[cfg(unix)]
+        if libc::signal(libc::SIGHUP, handler) == libc::SIG_IGN {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
         }
-        say("stopping; once more to stop at once");
     });
-    // Under nohup the program goes on when its terminal is closed.
-    if set.is_ok() && ignored {
-        ignore_hang_up();
-    }
 }
 
-#[cfg(unix)]
-fn hang_up_is_ignored() -> bool {
-    // SAFETY: without a new action, the one in force is only read.
+extern "C" fn stop(signal: libc::c_int) {
+    const WORDS: &[u8] = b"stopping; once more to stop at once\n";
+    let again = STOPPED_BY.swap(signal, Ordering::Relaxed) != 0;
+    // SAFETY: the pointer and the length are those of WORDS.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+        if again {
+            libc::_exit(128 + signal);
+        }
+        libc::write(2, WORDS.as_ptr().cast(), WORDS.len() as _);
     }
 }
-
-#[cfg(unix)]
-fn ignore_hang_up() {
-    // SAFETY: no handler is installed.
-    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
-}
-
-#[cfg(not(unix))]
-fn hang_up_is_ignored() -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-fn ignore_hang_up() {}
 
 /// Writes a line to standard error; work does not end because nobody reads it.
 pub fn say(words: &str) {

@@ -7,6 +7,7 @@ use serde_json::json;
 use vidon::Operator;
 use vidon::data::{Dataset, Meta, ProblemSource};
 use vidon::eval::ErrorSummary;
+use vidon::files::plain_file;
 use vidon::plot::Picture;
 use vidon::problems::Split;
 use vidon::sensors::Layout;
@@ -166,7 +167,7 @@ pub fn test_run(
     test_network(
         &Operator::load(folder)?,
         samples,
-        &folder.join(PREDICTION),
+        &plain_file(folder, PREDICTION)?,
         cache,
         ui,
     )

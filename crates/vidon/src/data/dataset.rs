@@ -7,13 +7,14 @@
 //! | `query_coords`  | list of fixed-size lists of float32         | where targets are; absent with a query grid |
 //! | `targets`       | list of fixed-size lists of float32         | the output function there; null as above  |
 //! | `sample`        | string, optional                            | the user's name of the sample             |
-//! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above |
+//! | `crc32`         | uint32, optional                            | CRC-32 of the float32 in the order above, then the name |
 //!
 //! Several groups of sensors have a pair of columns each, called by the group: `air_coords`, `air_values`. What has
 //! no columns (places of scalars, values of points that are only counted) is left out.
 //!
-//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON. Both directions stream: no more than a row
-//! group is in memory, and how much that is was checked before ([`bounds`]).
+//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON, which says by a checksum of its own whether
+//! it is whole. Files from elsewhere need neither checksum. Both directions stream: no more than a row group is
+//! in memory, and how much that is was checked before ([`bounds`]).
 
 mod bounds;
 
@@ -35,7 +36,9 @@ use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use serde::Deserialize;
 
+use crate::checksum::{check, to_json};
 use crate::data::guard::guarded;
 use crate::data::meta::{Kind, Meta, Part};
 use crate::data::sample::{Rows, Sample, Sensors};
@@ -77,7 +80,7 @@ impl DatasetWriter {
         }
         let file = AtomicFile::create(path)?;
         Self::check_name(path)?;
-        let json = serde_json::to_string(&meta).expect("a description is plain JSON");
+        let json = to_json(&meta);
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("vidon {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(vec![KeyValue::new(META_KEY.to_string(), json)]))
@@ -165,7 +168,7 @@ impl DatasetWriter {
         self.writer
             .close()
             .map_err(|e| write_error(e, &self.path))?;
-        self.file.finish()
+        self.file.finish().map(drop)
     }
 }
 
@@ -258,11 +261,9 @@ impl DatasetReader {
                     "is a Parquet file, but not a vidon dataset (no metadata key \"vidon\"); `vidon import` turns tables into datasets",
                 )
             })?;
-        let meta: Meta = serde_json::from_str(text).map_err(|e| {
-            Error::data(
-                path,
-                format!("the description (metadata key \"vidon\") cannot be read: {e}"),
-            )
+        let meta = description(text).map_err(|what| {
+            let what = format!("the description (metadata key \"vidon\") {what}");
+            Error::data(path, what)
         })?;
         if let Some(fault) = meta.fault() {
             return Err(Error::data(path, format!("the description {fault}")));
@@ -456,6 +457,21 @@ fn row(list: &ListArray, i: usize, part: &Part) -> std::result::Result<Rows, &'s
         nulls.for_each(|at| numbers[at] = f32::NAN);
     }
     Ok(Rows::of(width, numbers))
+}
+
+/// The description, which must be whole if it has a checksum.
+fn description(text: &str) -> std::result::Result<Meta, String> {
+    #[derive(Deserialize)]
+    struct Sealed {
+        crc32: Option<String>,
+    }
+    let unread = |e: serde_json::Error| format!("is damaged, or cannot be read: {e}");
+    let Sealed { crc32 } = serde_json::from_str(text).map_err(unread)?;
+    if crc32.is_some() {
+        let edited = "; who changes it on purpose leaves \"crc32\" out";
+        check(text.as_bytes()).map_err(|what| format!("{what}{edited}"))?;
+    }
+    serde_json::from_str(text).map_err(unread)
 }
 
 /// Why a file is no Parquet, in words that help.

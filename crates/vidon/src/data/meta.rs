@@ -14,7 +14,7 @@ pub(crate) const MOST_NAME: usize = 256;
 const MOST_COLUMNS: usize = 1024;
 const MOST_GROUPS: usize = 256;
 /// Version of the file format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// One coordinate or one component of a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -358,7 +358,7 @@ impl Sample {
         None
     }
 
-    /// CRC-32 of the parts in order (little-endian f32, a missing number as NumPy writes NaN).
+    /// CRC-32 of the parts in order (little-endian f32, a missing number as NumPy writes NaN) and the name.
     /// `own_queries`: whether the queries are the sample's own or the dataset's.
     pub fn checksum(&self, own_queries: bool) -> u32 {
         let mut crc = crc32fast::Hasher::new();
@@ -374,6 +374,7 @@ impl Sample {
                 crc.update(&bytes);
             }
         }
+        crc.update(self.name.as_deref().unwrap_or("").as_bytes());
         crc.finalize()
     }
 }

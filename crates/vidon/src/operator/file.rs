@@ -1,8 +1,8 @@
 //! Operators as safetensors: a file alone is enough to predict.
 //!
 //! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of
-//! the metadata holds JSON: the network's configuration, the description of the data it was made for, the
-//! scaling and the symmetries it was trained with.
+//! the metadata holds JSON: the checksum of the file, the network's configuration, the description of the
+//! data it was made for, the scaling and the symmetries it was trained with.
 
 use std::path::Path;
 
@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::ModelConfig;
 use crate::data::{Meta, Scaling};
 use crate::error::{Error, Result};
+use crate::files::plain_file;
 use crate::operator::{Design, Operator, Parts};
 use crate::spaces::Symmetries;
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::run_folder::BEST;
 
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
@@ -40,10 +41,9 @@ impl Operator {
     }
 
     pub fn save(&self, path: &Path) -> Result<()> {
-        let json = serde_json::to_string(&self.header()).expect("a configuration is plain JSON");
         let entries = self.entries.iter();
         let tensors = entries.map(|e| (e.name.clone(), &e.shape[..], &e.values[..]));
-        write_tensors(path, json, &tensors.collect::<Vec<Named>>())
+        write_tensors(path, &self.header(), &tensors.collect::<Vec<Named>>())
     }
 
     /// From a file (`.safetensors`), or the best of a run's folder.
@@ -51,7 +51,7 @@ impl Operator {
         if !path.is_dir() {
             return Self::from_file(path, TensorFile::read(path)?);
         }
-        let best = path.join(BEST);
+        let best = plain_file(path, BEST)?;
         if !best.exists() {
             let what = format!(
                 "holds no {BEST}: is it the folder of a training, and has that validated once?"

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use vidon::files::write_file;
+use vidon::files::{plain_file, write_file};
 use vidon::input;
 
 use crate::failure::Result;
@@ -28,16 +28,16 @@ pub enum Block {
 pub fn write_page(folder: &Path, name: &str, blocks: &[Block]) -> Result<()> {
     let markdown: Vec<String> = blocks.iter().map(markdown).collect();
     let text = markdown.join("\n\n") + "\n";
-    write_file(&folder.join(format!("{name}.md")), |out| {
-        out.write_all(text.as_bytes())
-    })?;
+    let page = plain_file(folder, format!("{name}.md"))?;
+    write_file(&page, |out| out.write_all(text.as_bytes()))?;
     let mut pictures = Vec::new();
     for block in blocks {
         if let Block::Figure { file, .. } = block {
-            pictures.push(base64(&input::read(&folder.join(file))?));
+            pictures.push(base64(&input::read(&plain_file(folder, file)?)?));
         }
     }
-    write_file(&folder.join(format!("{name}.html")), |out| {
+    let page = plain_file(folder, format!("{name}.html"))?;
+    write_file(&page, |out| {
         write!(out, "{HEAD}")?;
         let mut pictures = pictures.iter();
         for block in blocks {
