@@ -227,7 +227,7 @@ impl Sensors {
     pub(crate) fn by_column(&self) -> Vec<(Vec<usize>, Cow<'_, Sensors>)> {
         let width = self.values.width();
         if !self.values.has_gaps() {
-            let all = (self.len() > 0).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
+            let all = (!self.is_empty()).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
             return all.into_iter().collect();
         }
         let mut parts: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
@@ -394,7 +394,7 @@ fn unfit(rows: &Rows, width: usize, gaps: bool) -> Option<String> {
         let found = rows.width();
         return Some(format!("has {found} numbers a row, not {width}"));
     }
-    let wrong = |v: &f32| !v.is_finite() && !(gaps && v.is_nan());
+    let wrong = |v: &f32| !(v.is_finite() || gaps && v.is_nan());
     let at = rows.data().iter().position(wrong)?;
     let allowed = match gaps {
         true => "only finite numbers and gaps (NaN)",

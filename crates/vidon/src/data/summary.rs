@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::data::meta::{Group, Kind, Meta};
 use crate::data::sample::{Rows, Sample};
 
+/// Of a histogram: its first count, its last count, and samples.
+type Bar = (usize, usize, usize);
+
 /// Smallest, middle and largest of some counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counts {
@@ -170,9 +173,9 @@ impl Summary {
         self.places.iter().map(|p| p.duplicates).sum()
     }
 
-    /// How many samples have how many sensors, group by group: up to `bins` bars as (first count, last count,
-    /// samples).
-    pub fn sensor_histograms(&self, bins: usize) -> Vec<(&str, Vec<(usize, usize, usize)>)> {
+    /// How many samples have how many sensors, group by group, in up to `bins` bars (first count,
+    /// last count, samples).
+    pub fn sensor_histograms(&self, bins: usize) -> Vec<(&str, Vec<Bar>)> {
         let all = self.places.iter();
         all.map(|p| (&p.name[..], p.counts.histogram(bins)))
             .collect()
