@@ -41,14 +41,14 @@ ROWS = [
     ("soil: probes and gauges", "soil", "soil", "own/groups", encoders(SOIL, RAIN), 5),
     ("soil: all, a third of the water readings missing", "gaps", "gaps", "own/groups", [], 5),
     ("sources: moments, FNO", "sources", "sources", "own/sources", [], 10),
-    ("sources: heads that sum", "sources", "sources", "own/sums", [], 10),
+    ("sources: heads that sum", "sources", "sources", "own/sums", [], 5),
     ("sources: linear map of the moments", "sources", "sources", "linear", [], 0),
     ("cubic: moments, FNO", "cubic", "cubic", "own/sources", [], 10),
     ("cubic: linear map of the moments", "cubic", "cubic", "linear", [], 0),
-    ("ten sources: heads that sum", "ten", "ten", "own/sums", [], 5),
-    ("ten sources, asked with thirty: heads that sum", "ten", "thirty", "own/sums", [], 5),
-    ("ten sources: heads that average", "ten", "ten", "own/sums", AVERAGES, 5),
-    ("ten sources, asked with thirty: heads that average", "ten", "thirty", "own/sums", AVERAGES, 5),
+    ("ten sources: heads that sum", "ten", "ten", "own/sums", [], 3),
+    ("ten sources, asked with thirty: heads that sum", "ten", "thirty", "own/sums", [], 3),
+    ("ten sources: heads that average", "ten", "ten", "own/sums", AVERAGES, 3),
+    ("ten sources, asked with thirty: heads that average", "ten", "thirty", "own/sums", AVERAGES, 3),
     ("particles: moments, FNO", "particles", "particles", "own/density", [], 5),
     ("burgers: FNO", None, None, "dimensions/burgers-fno", [], 3),
     ("burgers: perceptron", None, None, "dimensions/burgers-mlp", [], 3),
@@ -154,7 +154,7 @@ def main():
             threads = ["--threads", given.threads] if given.threads else []
             out = trained(program, folder, recipe, data, settings, given.budget or f"{minutes}m", threads)
             found = error(program, out, folder, test)
-        print(f"{name:52} {100 * found:8.2f} %", flush=True)
+        print(f"{name:52} {100 * found:8.3g} %", flush=True)
 
 
 if __name__ == "__main__":
