@@ -19,8 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOIL = '{ kind = "projection", group = "soil", functions = 100, frame = { family = "cosine" } }'
 RAIN = '{ kind = "projection", group = "rain", functions = 40, frame = { family = "cosine" } }'
 SUN = '{ kind = "scalars", group = "days" }'
-# The heads of recipes/own/sums.toml, as averages.
-AVERAGES = ["model.encoders.0.count=1", "model.encoders.0.sums=0"]
+# Heads for few samples: what they see of a place goes through a narrow perceptron.
+NARROW = lambda heads: [
+    f'model.encoders=[{{ kind = "heads", {heads}, d_enc = 128, hidden = [256, 256], outputs = 400, positional = '
+    '{ kind = "fourier", functions = 100, frame = { family = "cosine" } } }]'
+]
+SUMS, AVERAGES = NARROW("count = 0, sums = 1"), NARROW("count = 1")
 encoders = lambda *some: [f"model.encoders=[{', '.join(some)}]"]
 
 # Data: what examples/groups.py makes, with its options.
@@ -45,10 +49,10 @@ ROWS = [
     ("sources: linear map of the moments", "sources", "sources", "linear", [], 0),
     ("cubic: moments, FNO", "cubic", "cubic", "own/sources", [], 10),
     ("cubic: linear map of the moments", "cubic", "cubic", "linear", [], 0),
-    ("ten sources: heads that sum", "ten", "ten", "own/sums", [], 3),
-    ("ten sources, asked with thirty: heads that sum", "ten", "thirty", "own/sums", [], 3),
-    ("ten sources: heads that average", "ten", "ten", "own/sums", AVERAGES, 3),
-    ("ten sources, asked with thirty: heads that average", "ten", "thirty", "own/sums", AVERAGES, 3),
+    ("ten sources: heads that sum", "ten", "ten", "own/sums", SUMS, 5),
+    ("ten sources, asked with thirty: heads that sum", "ten", "thirty", "own/sums", SUMS, 5),
+    ("ten sources: heads that average", "ten", "ten", "own/sums", AVERAGES, 5),
+    ("ten sources, asked with thirty: heads that average", "ten", "thirty", "own/sums", AVERAGES, 5),
     ("particles: moments, FNO", "particles", "particles", "own/density", [], 5),
     ("burgers: FNO", None, None, "dimensions/burgers-fno", [], 3),
     ("burgers: perceptron", None, None, "dimensions/burgers-mlp", [], 3),
