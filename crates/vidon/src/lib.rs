@@ -99,6 +99,7 @@ pub mod problems;
 mod rng;
 pub mod sensors;
 pub mod spaces;
+pub mod start;
 mod tensors;
 pub mod train;
 

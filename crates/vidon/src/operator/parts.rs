@@ -13,10 +13,11 @@ use crate::data::{Group, Meta, Rows, ScaledSample, Sensors};
 use crate::decoders::{Contraction, Decoder};
 use crate::encoders::{Encoded, Encoder, EncoderConfig};
 use crate::error::{Error, Result};
-use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor};
+use crate::network::{Entry, Extent, Init, Key, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
 use crate::sensors::Layout;
 use crate::spaces::{Basis, Symmetries, Symmetry};
+use crate::start::{Field, FieldKeys, StartConfig};
 
 /// What every encoder made of one sample.
 pub(crate) type Code = Vec<Encoded>;
@@ -31,6 +32,14 @@ pub(crate) struct Parts {
     axes: Vec<Option<usize>>,
     core: Box<dyn Core>,
     pub decoder: Decoder,
+    start: Option<Start>,
+}
+
+/// What the network corrects, and the factor g of the correction.
+#[derive(Debug)]
+struct Start {
+    field: FieldKeys,
+    gate: Key,
 }
 
 /// Where a batch is asked.
@@ -102,6 +111,10 @@ impl Parts {
         let answer = (decoder.inputs(targets), answer.as_ref());
         let core = config.core.build(&mut plan, &encoders, answer, meta);
         let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
+        let start = config.start.as_ref().map(|StartConfig::Field(field)| Start {
+            field: FieldKeys::new(&mut plan, field, meta),
+            gate: plan.add("start.gate".into(), &[1], Init::Zero),
+        });
         if plan.too_large {
             return Err(refuse(format!("more than {limit} numbers")));
         }
@@ -116,6 +129,7 @@ impl Parts {
             axes: meta.groups.iter().map(axes).collect(),
             core,
             decoder,
+            start,
         };
         Ok((parts, plan.entries))
     }
@@ -137,6 +151,25 @@ impl Parts {
             };
             (&**encoder, group, samples.iter().map(own).collect())
         })
+    }
+
+    /// Stores the field that the network is to correct.
+    pub fn set_start(&self, entries: &mut [Entry], field: &Field) {
+        let start = self.start.as_ref().expect("a network with a start");
+        start.field.set(entries, field);
+    }
+
+    /// The field that the network corrects, if it does.
+    pub fn start(&self, entries: &[Entry], meta: &Meta) -> Option<Field> {
+        Some(self.start.as_ref()?.field.field(entries, meta))
+    }
+
+    /// A correction as it counts: g times what the network gives.
+    pub fn gated(&self, params: &Params, given: Tensor<2>) -> Tensor<2> {
+        match &self.start {
+            Some(start) => given * params.get::<1>(start.gate).unsqueeze(),
+            None => given,
+        }
     }
 
     /// Finds what the parts take from training data before training: priors, means and spreads, places, functions.
@@ -218,12 +251,13 @@ impl Parts {
         let tau = contraction
             .functions
             .at(params, place.rows(queries.places.clone()));
-        Ok(match &queries.offsets {
+        let found = match &queries.offsets {
             None => contraction.shared(beta, tau),
             Some(offsets) => {
                 contraction.ragged(beta, tau, &Sets::new(offsets.clone(), &place.device))
             }
-        })
+        };
+        Ok(self.gated(params, found))
     }
 
     /// Answers on a grid are asked for at its points.
