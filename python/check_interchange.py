@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from halve import sealed
 from read_dataset import parts, read_dataset
 
 rng = np.random.default_rng(0)
@@ -164,11 +165,28 @@ def groups(folder):
     return "groups, gaps and parameters, pyarrow, pandas, polars and DuckDB"
 
 
+def weights(folder):
+    """Weights that Python has written are whole to vidon, and no longer so when a bit changes."""
+    ours = Path(__file__).parent.parent / "models" / "allen-cahn.safetensors"
+    path = folder / "small.safetensors"
+    subprocess.run([sys.executable, Path(__file__).parent / "halve.py", ours, path], check=True)
+    data = bytearray(path.read_bytes())
+    assert data == ours.read_bytes() == sealed(data)
+    run("inspect", path)
+    for place in [9, 30, 600, len(data) // 2, len(data) - 1]:
+        data[place] ^= 4
+        path.write_bytes(data)
+        refused = subprocess.run([VIDON, "inspect", path], capture_output=True, text=True)
+        assert refused.returncode == 1 and "is damaged" in refused.stderr, refused.stderr
+        data[place] ^= 4
+    return "weights, halve.py"
+
+
 if __name__ == "__main__":
     VIDON = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         checks = [lambda: generated(folder), lambda: tables(folder, ".csv"), lambda: tables(folder, ".parquet"),
-                  lambda: arrays(folder, np.savez), lambda: arrays(folder, np.savez_compressed), lambda: groups(folder)]
+                  lambda: arrays(folder, np.savez), lambda: arrays(folder, np.savez_compressed), lambda: groups(folder), lambda: weights(folder)]
         for check in checks:
             print("equal:", check())

@@ -7,6 +7,8 @@ pub enum Failure {
     Library(vidon::Error),
     /// Options, or what they name; worded for the person who typed them.
     Words(String),
+    /// The user stopped it, and was told how to go on.
+    Stopped,
 }
 
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -22,6 +24,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Library(error) => error.fmt(f),
             Failure::Words(words) => f.write_str(words),
+            Failure::Stopped => f.write_str("stopped"),
         }
     }
 }
@@ -30,7 +33,7 @@ impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Failure::Library(error) => error.source(),
-            Failure::Words(_) => None,
+            Failure::Words(_) | Failure::Stopped => None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod choice;
 mod commands;
 mod failure;
 mod memory;
+mod outputs;
 mod ui;
 
 use std::process::ExitCode;
@@ -94,9 +95,13 @@ pub fn run() -> ExitCode {
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Stopped) => ExitCode::from(ui::stopped_code()),
         Err(error) => {
             ui::say(&format!("error: {}", ui::chain(&error)));
-            ExitCode::FAILURE
+            match error {
+                Failure::Library(vidon::Error::Interrupted) => ExitCode::from(ui::stopped_code()),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

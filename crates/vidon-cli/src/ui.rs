@@ -1,8 +1,9 @@
 //! What the user sees while something runs: progress with an ETA, notes, errors, Ctrl-C.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,6 +11,10 @@ use vidon::Observer;
 use vidon::train::Record;
 
 use crate::failure::{Failure, Result};
+
+/// Most threads for each processor, and what every machine may be asked for.
+const THREADS_EACH: usize = 4;
+const LEAST_THREADS: usize = 16;
 
 /// How the program speaks. Results go to standard output, everything else to standard error.
 pub struct Ui {
@@ -112,7 +117,7 @@ impl Observer for TrainingProgress {
     }
 
     fn stopped(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        stopped()
     }
 }
 
@@ -140,7 +145,7 @@ impl Observer for Progress {
     }
 
     fn stopped(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        stopped()
     }
 }
 
@@ -150,56 +155,70 @@ impl Drop for Progress {
     }
 }
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The signal that asked the work to stop, 0 before it has come.
+static STOPPED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// The first Ctrl-C asks the work to stop, the second ends the program at once.
+fn stopped() -> bool {
+    STOPPED_BY.load(Ordering::Relaxed) != 0
+}
+
+/// What the program ends with when it was asked to stop: what shells expect of a program that a signal ended.
+pub fn stopped_code() -> u8 {
+    128 + STOPPED_BY.load(Ordering::Relaxed) as u8
+}
+
+/// The first Ctrl-C (or other request to end) asks the work to stop, the second ends the program at once.
 fn listen() {
-    let ignored = hang_up_is_ignored();
-    let set = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+    static ONCE: Once = Once::new();
+    let handler = stop as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does only what is allowed in one: atomics, write and _exit.
+    ONCE.call_once(|| unsafe {
+        libc::signal(libc::SIGINT, handler);
+        libc::signal(libc::SIGTERM, handler);
+        // Under nohup the program goes on when its terminal is closed.
+        #[cfg(unix)]
+        if libc::signal(libc::SIGHUP, handler) == libc::SIG_IGN {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
         }
-        say("stopping; once more to stop at once");
     });
-    // Under nohup the program goes on when its terminal is closed.
-    if set.is_ok() && ignored {
-        ignore_hang_up();
-    }
 }
 
-#[cfg(unix)]
-fn hang_up_is_ignored() -> bool {
-    // SAFETY: without a new action, the one in force is only read.
+extern "C" fn stop(signal: libc::c_int) {
+    const WORDS: &[u8] = b"stopping; once more to stop at once\n";
+    let again = STOPPED_BY.swap(signal, Ordering::Relaxed) != 0;
+    // SAFETY: the pointer and the length are those of WORDS.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+        if again {
+            libc::_exit(128 + signal);
+        }
+        libc::write(2, WORDS.as_ptr().cast(), WORDS.len() as _);
     }
 }
-
-#[cfg(unix)]
-fn ignore_hang_up() {
-    // SAFETY: no handler is installed.
-    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
-}
-
-#[cfg(not(unix))]
-fn hang_up_is_ignored() -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-fn ignore_hang_up() {}
 
 /// Writes a line to standard error; work does not end because nobody reads it.
 pub fn say(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{words}");
+    let _ = writeln!(std::io::stderr(), "{}", visible(words));
+}
+
+/// Text from anywhere as a terminal may show it: what would move the cursor, change colours or turn the
+/// direction of reading is spelled out, as JSON spells it.
+fn visible(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let hidden = |c: char| turns(c) || c.is_control() && !['\n', '\t'].contains(&c);
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let spelled = |c: char| match hidden(c) {
+        true => format!("\\u{:04x}", c as u32),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(spelled).collect())
 }
 
 /// Prints a result. A reader that has gone away (`vidon … | head`) is no error.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    match writeln!(out, "{}", visible(text)).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Words(format!(
             "cannot write to standard output: {e}"
         ))),
@@ -207,8 +226,17 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Sets the number of threads for everything that follows.
+/// Sets the number of threads for everything that follows. Many more than there are processors would wait for
+/// each other.
 pub fn set_threads(threads: usize) -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = (THREADS_EACH * processors).max(LEAST_THREADS);
+    if threads > most {
+        return Err(Failure::Words(format!(
+            "--threads {threads}: at most {most} on this machine ({})",
+            count(processors, "processor")
+        )));
+    }
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build_global()
@@ -287,6 +315,16 @@ mod tests {
         assert_eq!(grouped(1234567), "1 234 567");
         assert_eq!(count(1, "sample"), "1 sample");
         assert_eq!(count(5000, "sample"), "5 000 samples");
+    }
+
+    #[test]
+    fn a_terminal_is_not_commanded_by_a_file() {
+        assert_eq!(visible("T [°C]\nu × v – 1"), "T [°C]\nu × v – 1");
+        assert_eq!(
+            visible("a\u{1b}[2Jb\r\u{9b}c"),
+            "a\\u001b[2Jb\\u000d\\u009bc"
+        );
+        assert_eq!(visible("x\u{202e}y\u{2066}"), "x\\u202ey\\u2066");
     }
 
     #[test]

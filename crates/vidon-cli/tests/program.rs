@@ -1,13 +1,12 @@
 //! The program as a user runs it.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
 mod common;
 
-use common::{command, fail, folder, succeed};
+use common::{command, fail, folder, names, succeed};
 
 #[test]
 fn every_problem_goes_from_function_to_picture() {
@@ -152,34 +151,56 @@ fn two_processes_may_want_the_same_functions() {
     );
 }
 
+/// More samples than can be made before a signal comes.
+#[cfg(unix)]
+const LONG: &str = "generate darcy --layout random --split test --samples 5000 --out big.parquet";
+
+/// Whether an unfinished file of `big.parquet` is there.
+#[cfg(unix)]
+fn unfinished(dir: &std::path::Path) -> bool {
+    let mut names = names(dir).into_iter();
+    names.any(|n| n.starts_with(".big.parquet.") && n.ends_with(".part"))
+}
+
+/// And ends with the code that shells know from other programs.
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_no_half_written_file() {
+fn a_signal_leaves_no_half_written_file() {
     let dir = folder();
     let dir = dir.path();
-    let mut child = command(
-        dir,
-        "generate darcy --layout random --split test --samples 5000 --out big.parquet",
-    )
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    let status = child.wait().unwrap();
-    assert!(!status.success());
-    let mut words = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut words).unwrap();
-    assert!(words.contains("interrupted"), "{words}");
-    let left: Vec<_> = std::fs::read_dir(dir)
-        .unwrap()
-        .map(|f| f.unwrap().file_name())
-        .collect();
-    assert_eq!(left, ["cache"]);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let output = common::signalled(dir, LONG, signal, || unfinished(dir));
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words}");
+        assert!(
+            words.contains("stopping; once more to stop at once") && words.contains("interrupted"),
+            "{words}"
+        );
+        assert_eq!(names(dir), ["cache"]);
+    }
+}
+
+/// What a killed program left is removed by the next that writes the file; what is being written is not.
+#[cfg(unix)]
+#[test]
+fn unfinished_files_of_killed_programs_go() {
+    let dir = folder();
+    let dir = dir.path();
+    let short = LONG.replace("5000", "1");
+    common::signalled(dir, LONG, "-KILL", || unfinished(dir));
+    assert!(unfinished(dir));
+    succeed(dir, &short);
+    assert_eq!(names(dir), ["big.parquet", "cache"]);
+    let output = common::signalled(dir, LONG, "-INT", || {
+        let ready = unfinished(dir);
+        if ready {
+            succeed(dir, &short);
+            assert!(unfinished(dir), "it is still being written");
+        }
+        ready
+    });
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(names(dir), ["big.parquet", "cache"]);
 }
 
 #[cfg(unix)]
@@ -259,7 +280,7 @@ fn wrong_input_gets_a_clear_message() {
     for (arguments, words) in [
         (
             "inspect absent.parquet",
-            "cannot open absent.parquet: No such file",
+            "cannot read absent.parquet: No such file",
         ),
         ("inspect cut.parquet", "cut short"),
         ("inspect flipped.parquet", "flipped.parquet"),
@@ -401,7 +422,7 @@ fn a_model_is_described() {
         &std::fs::read(dir.join("w.safetensors")).unwrap()[..9000],
     )
     .unwrap();
-    assert!(fail(dir, "inspect cut.safetensors").contains("is not a whole safetensors file"));
+    assert!(fail(dir, "inspect cut.safetensors").contains("is damaged"));
 }
 
 #[test]

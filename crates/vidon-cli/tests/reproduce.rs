@@ -117,3 +117,43 @@ fn an_interrupted_cell_is_gone_on_with() {
     succeed(dir, &format!("{cell} --budget 4s"));
     assert!(succeed(dir, "reproduce --problem allen-cahn --list").contains("done: "));
 }
+
+/// Neither a cell's folder nor what is in a report may lead elsewhere, and a damaged test is not reported.
+#[cfg(unix)]
+#[test]
+fn a_report_from_elsewhere_leads_nowhere() {
+    use std::os::unix::fs::symlink;
+    let dir = folder();
+    let dir = dir.path();
+    let cell = format!("reproduce --problem allen-cahn --layout regular {SMALL} --samples 1");
+    succeed(dir, &format!("{cell} --budget 1s"));
+    std::fs::write(dir.join("dear.txt"), "dear").unwrap();
+    let again = format!("{cell} --budget 1s");
+    let run = "report/runs/fast/allen-cahn-regular-vidon";
+    for name in [
+        "report/report.md",
+        "report/allen-cahn.png",
+        &format!("{run}/test.json"),
+        run,
+        "report/runs",
+    ] {
+        let (path, aside) = (dir.join(name), dir.join("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        let target = if aside.is_dir() {
+            aside.clone()
+        } else {
+            dir.join("dear.txt")
+        };
+        symlink(target, &path).unwrap();
+        let words = fail(dir, &again);
+        assert!(words.contains(&format!("{name}: is a link")), "{words}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    assert_eq!(std::fs::read(dir.join("dear.txt")).unwrap(), b"dear");
+    let test = dir.join(run).join("test.json");
+    let text = std::fs::read_to_string(&test).unwrap();
+    std::fs::write(&test, text.replace("\"samples\":1", "\"samples\":5")).unwrap();
+    let words = fail(dir, &again);
+    assert!(words.contains("test.json: is damaged"), "{words}");
+}

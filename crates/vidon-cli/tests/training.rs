@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{command, fail, folder, succeed, vidon};
+use common::{command, fail, folder, names, succeed, vidon};
 use serde_json::Value;
 
 /// A network that trains in moments.
@@ -255,22 +255,141 @@ fn a_killed_training_is_resumed_bit_for_bit() {
         let read = |run: &str| std::fs::read(dir.join(run).join(file)).unwrap();
         assert!(read("whole") == read("killed"), "{file} differs");
     }
-    // Nothing unfinished is left.
-    let names = std::fs::read_dir(dir.join("killed")).unwrap();
-    let names: Vec<String> = names
-        .map(|f| f.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    assert!(names.iter().all(|n| !n.ends_with(".part")), "{names:?}");
-    let lines = std::fs::read_to_string(dir.join("killed/metrics.jsonl")).unwrap();
-    let steps: Vec<u64> = lines
-        .lines()
-        .map(|l| {
-            serde_json::from_str::<Value>(l).unwrap()["step"]
-                .as_u64()
-                .unwrap()
-        })
-        .collect();
-    assert!(steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
+    let whole = names(&dir.join("whole"));
+    assert_eq!(
+        names(&dir.join("killed")),
+        whole,
+        "nothing unfinished is left"
+    );
+    // The history is the same but for the clock.
+    let history = |run: &str| {
+        let lines = std::fs::read_to_string(dir.join(run).join("metrics.jsonl")).unwrap();
+        let record = |line: &str| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            let clock = ["seconds", "time", "samples_per_second", "crc32"];
+            let members = record.as_object_mut().unwrap();
+            clock.iter().for_each(|key| drop(members.remove(*key)));
+            record
+        };
+        Vec::from_iter(lines.lines().map(record))
+    };
+    let (whole, killed) = (history("whole"), history("killed"));
+    assert_eq!(whole.len(), killed.len());
+    for (whole, killed) in whole.iter().zip(killed) {
+        assert_eq!(*whole, killed);
+    }
+}
+
+/// A failed training takes nothing along that another program put into its folder, finished or not.
+#[test]
+fn only_what_is_the_trainings_own_is_removed() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    std::fs::write(
+        dir.join("none.toml"),
+        format!(
+            "[data]\ntrain = \"none.parquet\"\n{}",
+            &SMALL[SMALL.find("[model]").unwrap()..]
+        ),
+    )
+    .unwrap();
+    assert!(fail(dir, "train none.toml --out new/run").contains("none.parquet"));
+    assert!(!dir.join("new").exists());
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    let foreign = [".x.parquet.AbC123.part", "metrics.jsonl", "notes.txt"];
+    for name in foreign {
+        std::fs::write(dir.join("mine").join(name), "foreign").unwrap();
+    }
+    fail(dir, "train none.toml --out mine");
+    assert_eq!(names(&dir.join("mine")), foreign);
+    succeed(dir, "train small.toml --out run");
+    std::fs::write(dir.join("run/.x.parquet.AbC123.part"), "foreign").unwrap();
+    succeed(dir, "train --resume run --steps 41");
+    assert!(dir.join("run/.x.parquet.AbC123.part").exists());
+}
+
+/// Files under the names of a run that are none: an error for each, without waiting for a pipe.
+#[cfg(unix)]
+#[test]
+fn a_run_from_elsewhere_leads_nowhere() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    succeed(dir, "train small.toml --out run");
+    std::fs::write(dir.join("dear.txt"), "dear").unwrap();
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    for (name, command) in [
+        (".lock", "train --resume run --steps 50"),
+        ("recipe.toml", "train --resume run --steps 50"),
+        ("checkpoint.safetensors", "train --resume run --steps 50"),
+        ("best.json", "train --resume run --steps 50"),
+        ("metrics.jsonl", "plot run --out p.png"),
+        (
+            "best.safetensors",
+            "predict run --sensors s.csv --grid 2x2x2 --out v.csv",
+        ),
+        ("best.safetensors", "eval run --samples 1"),
+        ("learning.png", "train --resume run"),
+    ] {
+        let (path, aside) = (dir.join("run").join(name), dir.join("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        std::fs::write(dir.join("s.csv"), "x,y,u0\n1,1,1\n").unwrap();
+        std::os::unix::fs::symlink(dir.join("dear.txt"), &path).unwrap();
+        let words = fail(dir, command);
+        assert!(words.contains(&format!("run/{name}: is a link")), "{words}");
+        std::fs::remove_file(&path).unwrap();
+        pipe(&path);
+        let words = fail(dir, command);
+        assert!(words.contains("not a plain file"), "{name}: {words}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(fail(dir, command).contains("is a folder"), "{name}");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    assert_eq!(std::fs::read(dir.join("dear.txt")).unwrap(), b"dear");
+    assert!(!dir.join("v.csv").exists() && !dir.join("p.png").exists());
+}
+
+/// Two that want the same run, a folder that is gone, and a disk that is full.
+#[cfg(unix)]
+#[test]
+fn what_happens_to_the_folder_of_a_running_training_is_said() {
+    let dir = folder();
+    let dir = dir.path();
+    write_recipe(dir);
+    let long = "train small.toml --out run --steps 1000000 --set train.checkpoint_every=4";
+    let best = dir.join("run/best.safetensors");
+    let gone = common::signalled(dir, long, "-0", || {
+        let ready = best.exists();
+        if ready {
+            let words = fail(dir, "train --resume run");
+            assert!(words.contains("another training is running"), "{words}");
+            std::fs::rename(dir.join("run"), dir.join("moved")).unwrap();
+        }
+        ready
+    });
+    let words = String::from_utf8(gone.stderr).unwrap();
+    assert_eq!(gone.status.code(), Some(1), "{words}");
+    assert!(
+        words.contains("error: cannot") && words.contains("run"),
+        "{words}"
+    );
+    let before = std::fs::read(dir.join("moved/checkpoint.safetensors")).unwrap();
+    let held = names(&dir.join("moved"));
+    // Nothing longer than 2 KiB can be written.
+    let script =
+        "trap '' XFSZ; ulimit -f 4; exec \"$0\" train --resume moved --steps 1000000 --cache none";
+    let full = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_vidon")])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let words = String::from_utf8(full.stderr).unwrap();
+    assert!(words.contains("error: cannot write moved"), "{words}");
+    assert!(std::fs::read(dir.join("moved/checkpoint.safetensors")).unwrap() == before);
+    assert_eq!(names(&dir.join("moved")), held);
 }
 
 #[cfg(unix)]

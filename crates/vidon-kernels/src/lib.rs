@@ -40,6 +40,7 @@ pub use arena::release_memory;
 pub use fourier::FourierLayer;
 pub use grid::Resize;
 pub use isa::Isa;
+pub use memory::available_memory;
 pub use mlp::Shape;
 pub use ops::{
     affine, contract, fourier_layer, fused, memory_limit, mlp, pool, resize_grid, set_memory_limit,

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 const UNKNOWN: usize = 3 << 30;
 
 /// Bytes that the system and all limits around the program (containers, batch jobs) leave free.
-pub(crate) fn available_memory() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let free = field(&text, "MemAvailable:").map_or(UNKNOWN, |kibibytes| kibibytes << 10);
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+pub fn available_memory() -> usize {
+    let read = |name: &str| std::fs::read_to_string(name).unwrap_or_default();
+    let free = field(&read("/proc/meminfo"), "MemAvailable:");
+    let free = free.map_or(UNKNOWN, |kibibytes| kibibytes << 10);
+    let addresses = addresses(&read("/proc/self/limits"), &read("/proc/self/status"));
+    let free = free.min(addresses.unwrap_or(usize::MAX));
+    let groups = read("/proc/self/cgroup");
     let own = groups.lines().find_map(|l| l.strip_prefix("0::/"));
     let own = own.map(|group| Path::new("/sys/fs/cgroup").join(group));
     let around = own.iter().flat_map(|group| group.ancestors());
@@ -23,6 +26,15 @@ fn room(group: &Path) -> Option<usize> {
     let (most, used) = (number("memory.max")?, number("memory.current")?);
     let cached = field(&read("memory.stat")?, "inactive_file")?;
     Some(most.saturating_sub(used.saturating_sub(cached)))
+}
+
+/// What a limit of the address space (`ulimit -v`) leaves, where there is one.
+fn addresses(limits: &str, status: &str) -> Option<usize> {
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max address space"))?;
+    let most: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(most.saturating_sub(field(status, "VmSize:")? << 10))
 }
 
 /// The number in the line that begins with a word.
@@ -50,5 +62,16 @@ mod tests {
         write("memory.max", "4000\n");
         assert_eq!(room(folder.path()), Some(3500));
         assert!(available_memory() > 0);
+    }
+
+    #[test]
+    fn a_limit_of_the_address_space_counts() {
+        let limits = |most: &str| {
+            format!("Max processes 7 7 processes\nMax address space  {most}  unlimited  bytes\n")
+        };
+        let status = "Name:\tvidon\nVmSize:\t      3 kB\n";
+        assert_eq!(addresses(&limits("unlimited"), status), None);
+        assert_eq!(addresses(&limits("8192"), status), Some(5120));
+        assert_eq!(addresses(&limits("1024"), status), Some(0));
     }
 }

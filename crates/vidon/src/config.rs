@@ -20,10 +20,10 @@ use crate::sensors::Layout;
 use crate::spaces::{Family, Frame};
 use crate::start::StartConfig;
 
-/// More numbers than any network here has a use for.
-pub(crate) const MOST_PARAMETERS: usize = 1 << 31;
 /// Most heads, layers or basis functions.
 pub(crate) const MOST_PARTS: usize = 1 << 16;
+/// Most hidden layers of a perceptron.
+pub(crate) const MOST_LAYERS: usize = 1 << 10;
 /// Most functions of a projection, which solves a system of that size for every sample.
 pub(crate) const MOST_PROJECTED: usize = 4096;
 
@@ -178,7 +178,9 @@ impl ModelConfig {
             None => None,
         };
         let start = || match (&self.decoder, &self.start) {
-            (DecoderConfig::Grid {}, Some(_)) => Some("a start needs a decoder that answers anywhere".into()),
+            (DecoderConfig::Grid {}, Some(_)) => {
+                Some("a start needs a decoder that answers anywhere".into())
+            }
             _ => start(),
         };
         fault

@@ -68,7 +68,7 @@ impl BoxDomain {
 }
 
 /// All points of the product of `axes`, last axis fastest (`n × axes.len()`).
-pub fn product(axes: &[Vec<f64>]) -> Vec<f64> {
+pub fn product<T: Copy>(axes: &[Vec<T>]) -> Vec<T> {
     let total: usize = axes.iter().map(Vec::len).product();
     let mut points = Vec::with_capacity(total * axes.len());
     let mut index = vec![0usize; axes.len()];

@@ -1,6 +1,10 @@
 //! The one error type of the library. Every variant says what is wrong and where.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+
+/// Characters that each part of a message shows: a cell of a file may be of any length.
+const SHOWN: usize = 1200;
 
 /// What can go wrong, worded for the person who has to mend it.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +18,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file holds something it must not hold.
-    #[error("{}{}{}: {what}", file.display(), part("", at), part("column ", column))]
+    #[error("{}{}{}: {}", file.display(), part("", at), part("column ", column), brief(what))]
     Data {
         file: PathBuf,
         /// Such as `row 3` (counted from 0, as in pandas) or `line 17` of a text file.
@@ -23,7 +27,7 @@ pub enum Error {
         what: String,
     },
     /// A sample that cannot be taken; counted from 0 among those that were given, or among those of `role`.
-    #[error("{}sample {index}: {what}", before(role))]
+    #[error("{}sample {index}: {}", before(role), brief(what))]
     Sample {
         /// Such as `training` or `validation`.
         role: Option<&'static str>,
@@ -31,7 +35,7 @@ pub enum Error {
         what: String,
     },
     /// A setting that is wrong in itself, or beside others.
-    #[error("{setting}{}: {what}", value.as_deref().map(|v| format!(" = {v}")).unwrap_or_default())]
+    #[error("{}{}: {}", brief(setting), value.as_deref().map(|v| format!(" = {}", brief(v))).unwrap_or_default(), brief(what))]
     Setting {
         /// As in a recipe, such as `train.rate`, or the name of an argument.
         setting: String,
@@ -39,7 +43,7 @@ pub enum Error {
         what: String,
     },
     /// Data and networks that do not suit each other, or what is asked of them.
-    #[error("{0}")]
+    #[error("{}", brief(.0))]
     Unsuitable(String),
     /// A numerical method did not reach its tolerance.
     #[error("{0}")]
@@ -53,9 +57,30 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 fn part(kind: &str, name: &Option<String>) -> String {
     match name {
-        Some(name) => format!(", {kind}{name}"),
+        Some(name) => format!(", {kind}{}", brief(name)),
         None => String::new(),
     }
+}
+
+/// The beginning and the end of what is too long to be read.
+fn brief(words: &str) -> Cow<'_, str> {
+    let shown = |from: usize| {
+        words
+            .char_indices()
+            .nth(from)
+            .map_or(words.len(), |(at, _)| at)
+    };
+    if words.len() <= SHOWN || shown(SHOWN) == words.len() {
+        return Cow::Borrowed(words);
+    }
+    let length = words.chars().count();
+    let (first, last) = (shown(SHOWN / 2), shown(length - SHOWN / 4));
+    let left_out = length - SHOWN / 2 - SHOWN / 4;
+    Cow::Owned(format!(
+        "{} … ({left_out} characters) … {}",
+        &words[..first],
+        &words[last..]
+    ))
 }
 
 fn before(role: &Option<&'static str>) -> String {
@@ -130,5 +155,25 @@ impl Error {
             *column = Some(name.to_string());
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_an_end() {
+        let cell = "é".repeat(5_000_000);
+        let error = Error::data(Path::new("a.csv"), format!("\"{cell}\" is not a number"));
+        let words = error.in_column(&cell).to_string();
+        assert!(
+            words.len() < 6000 && words.contains("characters) …"),
+            "{}",
+            words.len()
+        );
+        assert!(words.starts_with("a.csv, column é") && words.ends_with("is not a number"));
+        let short = "a".repeat(SHOWN);
+        assert_eq!(Error::Unsuitable(short.clone()).to_string(), short);
     }
 }

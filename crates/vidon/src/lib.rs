@@ -82,6 +82,7 @@
 //! [`data`] → [`encoders`] → [`cores`] → [`decoders`] → answer → [`eval`], [`plot`]; [`spaces`] has the bases
 //! that encoders and decoders use.
 
+mod checksum;
 mod config;
 pub mod cores;
 pub mod data;
@@ -91,6 +92,8 @@ pub mod encoders;
 mod error;
 pub mod eval;
 pub mod files;
+pub mod input;
+mod memory;
 mod network;
 mod observer;
 mod operator;

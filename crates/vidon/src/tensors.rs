@@ -1,13 +1,17 @@
-//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`). Half precision is
-//! read as well, to half the size of files that are passed on.
+//! Named float32 tensors and a line of JSON in a safetensors file (metadata key `vidon`), which begins with
+//! the checksum of the whole file. Half precision is read as well, to half the size of files that are passed
+//! on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::Serialize;
 
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::files::write_file;
+use crate::input;
 
 const KEY: &str = "vidon";
 
@@ -15,7 +19,7 @@ const KEY: &str = "vidon";
 pub(crate) type Named<'a> = (String, &'a [usize], &'a [f32]);
 
 /// Writes the file whole or not at all.
-pub(crate) fn write_tensors(path: &Path, json: String, tensors: &[Named]) -> Result<()> {
+pub(crate) fn write_tensors(path: &Path, header: &impl Serialize, tensors: &[Named]) -> Result<()> {
     let bytes: Vec<Vec<u8>> = tensors
         .iter()
         .map(|(_, _, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect())
@@ -24,8 +28,10 @@ pub(crate) fn write_tensors(path: &Path, json: String, tensors: &[Named]) -> Res
         let view = TensorView::new(Dtype::F32, shape.to_vec(), bytes);
         (name, view.expect("as many bytes as the shape says"))
     });
-    let data = serialize(views, Some(HashMap::from([(KEY.to_string(), json)])))
+    let json = checksum::with_room(header);
+    let mut data = serialize(views, Some(HashMap::from([(KEY.to_string(), json)])))
         .map_err(|e| Error::data(path, e.to_string()))?;
+    checksum::seal(&mut data);
     write_file(path, |out| out.write_all(&data))
 }
 
@@ -38,27 +44,27 @@ pub(crate) struct TensorFile {
 
 impl TensorFile {
     pub fn read(path: &Path) -> Result<Self> {
-        let data = std::fs::read(path).map_err(Error::io("read", path))?;
-        Self::parse(path, data)
+        Self::parse(path, input::read(path)?)
     }
 
     /// The bytes of a file that is known as `path`.
     pub fn parse(path: &Path, data: Vec<u8>) -> Result<Self> {
         let damaged = |what: String| Error::data(path, what);
-        SafeTensors::deserialize(&data)
-            .map_err(|e| damaged(format!("is not a whole safetensors file: {e}")))?;
+        let whole = checksum::check(&data);
+        let read = SafeTensors::deserialize(&data).and_then(|_| SafeTensors::read_metadata(&data));
         let (_, metadata) =
-            SafeTensors::read_metadata(&data).map_err(|e| damaged(e.to_string()))?;
+            read.map_err(|e| damaged(format!("is damaged, or not a safetensors file: {e}")))?;
         let json = metadata
             .metadata()
             .as_ref()
             .and_then(|pairs| pairs.get(KEY))
             .ok_or_else(|| {
                 damaged(format!(
-                    "has no configuration (metadata key \"{KEY}\"); it is not a file of vidon"
+                    "has no configuration (metadata key \"{KEY}\"): it is damaged, or not a file of vidon"
                 ))
             })?
             .clone();
+        whole.map_err(|what| damaged(what.into()))?;
         Ok(Self {
             path: path.to_path_buf(),
             data,

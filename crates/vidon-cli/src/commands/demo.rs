@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use vidon::files::plain_file;
 use vidon::sensors::Layout;
 use vidon::train::{Budget, Recipe, Stop, Training};
 use vidon::{Error, ModelName, Operator};
@@ -65,7 +66,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     if arguments.pretrained {
         return show_pretrained(&arguments, ui);
     }
-    if folder.join("recipe.toml").exists() {
+    if plain_file(folder, "recipe.toml")?.exists() {
         return Err(Failure::Words(format!(
             "{0} holds a run already; remove it, or choose another folder with --out. To see what it learned:\n  vidon eval {0}",
             folder.display()
@@ -82,8 +83,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     ui.note(format!("2. training for {}", arguments.budget));
     let outcome = run_training(training, folder, ui)?;
     if outcome.stop == Stop::Interrupted {
-        how_to_go_on(folder, ui);
-        return Ok(());
+        return Err(how_to_go_on(folder, ui));
     }
     let samples = arguments.samples as usize;
     ui.note(format!(
@@ -127,7 +127,7 @@ fn show_pretrained(arguments: &Arguments, ui: &Ui) -> Result<()> {
     for (name, bytes) in PRETRAINED {
         ui.note(format!("{name}: testing on {samples} new functions"));
         let operator = Operator::from_bytes(name, bytes)?;
-        let picture = folder.join(format!("{name}.png"));
+        let picture = plain_file(folder, format!("{name}.png"))?;
         let cache = arguments.cache.folder()?;
         let summary = test_network(&operator, samples, &picture, cache, ui)?;
         let paper = published(name, Layout::Variable, ModelName::Vidon);

@@ -9,6 +9,7 @@ use vidon::train::Record;
 
 use crate::choice::{Choice, one_of};
 use crate::failure::{Failure, Result};
+use crate::outputs;
 use crate::ui::Ui;
 
 /// Draw a sample of a dataset, or the learning curves of a run
@@ -56,6 +57,7 @@ const SIDES: &[Choice<Side>] = &[
 ];
 
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
+    outputs::check(&arguments.files, [("--out", &arguments.out)])?;
     let (mut pictures, mut drawn) = (Vec::new(), Vec::new());
     for file in &arguments.files {
         if file.is_dir() {

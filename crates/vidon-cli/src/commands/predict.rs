@@ -10,6 +10,7 @@ use vidon::plot::Picture;
 
 use crate::commands::draw_heads;
 use crate::failure::{Failure, Result};
+use crate::outputs;
 use crate::ui::{Ui, count};
 
 /// Predict a function from sensors
@@ -72,17 +73,19 @@ impl Arguments {
         }
         if let Some(out) = &self.out {
             Rows::check_name(out)?;
-            let tables = self.sensors.iter().chain(&self.queries);
-            let mut read = tables.chain(self.group.iter().map(|(_, file)| file));
-            let same = |file: &PathBuf| matches!((file.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
-            if read.any(same) {
-                return Err(Failure::Words(format!(
-                    "{} is to be read and written at once; choose another --out",
-                    out.display()
-                )));
-            }
         }
-        Ok(())
+        let tables = self
+            .sensors
+            .iter()
+            .chain(&self.queries)
+            .chain([&self.model]);
+        let read = tables.chain(self.group.iter().map(|(_, file)| file));
+        let written = [
+            ("--out", &self.out),
+            ("--plot", &self.plot),
+            ("--plot-heads", &self.plot_heads),
+        ];
+        outputs::check(read, written.into_iter().filter_map(outputs::given))
     }
 }
 

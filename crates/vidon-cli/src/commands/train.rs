@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::Error;
+use vidon::files::plain_file;
+use vidon::input;
 use vidon::plot::Picture;
 use vidon::train::{Budget, Outcome, Recipe, Record, Stop, Training};
 
@@ -17,7 +19,8 @@ use crate::ui::{Ui, clock, count, grouped, percent};
 /// weights that did best on the validation data, a checkpoint, the history as JSON lines and for TensorBoard,
 /// and learning curves.
 ///
-/// Ctrl-C saves and says how to go on; a second Ctrl-C stops at once. A resumed run is the run that was never
+/// Ctrl-C saves and says how to go on (and the program ends with code 130, so that nothing that was to follow
+/// does); a second Ctrl-C stops at once. A resumed run is the run that was never
 /// stopped, bit for bit (unless a time budget steers the learning rate: time is never the same twice).
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -82,15 +85,16 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     };
     let outcome = run_training(training, &folder, ui)?;
     match outcome.stop {
-        Stop::Interrupted => how_to_go_on(&folder, ui),
-        _ => ui.note(format!("  vidon eval {}{test}", folder.display())),
+        Stop::Interrupted => Err(how_to_go_on(&folder, ui)),
+        _ => {
+            ui.note(format!("  vidon eval {}{test}", folder.display()));
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::Words(format!("cannot read {}: {e}", path.display())))?;
+    let text = input::read_text(path)?;
     let (steps, budget) = (arguments.steps, arguments.budget);
     parse(&text, &arguments.set, steps, budget)
         .map_err(|what| Failure::Words(format!("{}: {what}", path.display())))
@@ -195,7 +199,7 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     };
     let records = Record::read_all(folder)?;
     if records.len() > 1 {
-        Picture::learning(&records).save(&folder.join("learning.png"))?;
+        Picture::learning(&records).save(&plain_file(folder, "learning.png")?)?;
     }
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
@@ -217,10 +221,11 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     Ok(outcome)
 }
 
-/// What to do after an interruption.
-pub fn how_to_go_on(folder: &Path, ui: &Ui) {
+/// Says what to do after an interruption, and what the command ends with.
+pub fn how_to_go_on(folder: &Path, ui: &Ui) -> Failure {
     let folder = folder.display();
     ui.note(format!("to go on:\n  vidon train --resume {folder}"));
+    Failure::Stopped
 }
 
 fn diverged(outcome: &Outcome, folder: &Path) -> String {

@@ -46,11 +46,20 @@ pub fn folder() -> TempDir {
 /// Runs it until `file` exists, presses Ctrl-C and expects an orderly end; gives what it said.
 #[cfg(unix)]
 pub fn interrupt(folder: &Path, arguments: &str, file: &Path) -> String {
+    let output = signalled(folder, arguments, "-INT", || file.exists());
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{words}");
+    words
+}
+
+/// Runs it and sends it a signal as soon as it is `ready`.
+#[cfg(unix)]
+pub fn signalled(folder: &Path, arguments: &str, signal: &str, ready: impl Fn() -> bool) -> Output {
     let mut child = command(folder, arguments)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while !file.exists() {
+    while !ready() {
         if child.try_wait().unwrap().is_some() {
             let output = child.wait_with_output().unwrap();
             panic!(
@@ -61,12 +70,18 @@ pub fn interrupt(folder: &Path, arguments: &str, file: &Path) -> String {
         std::thread::sleep(Duration::from_millis(20));
     }
     let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        .args([signal, &child.id().to_string()])
         .status()
         .unwrap();
     assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{words}");
-    words
+    child.wait_with_output().unwrap()
+}
+
+/// The names in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names = Vec::from_iter(names);
+    names.sort();
+    names
 }

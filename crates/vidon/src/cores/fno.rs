@@ -188,7 +188,7 @@ impl Fno {
             .map(|i| {
                 let both = [2, modes].repeat(axes - 1);
                 let shape = [&both[..], &[modes, width, width, 2]].concat();
-                let start = Init::Uniform(1.0 / (width * width) as f64);
+                let start = Init::Uniform((width as f64).powi(-2));
                 let key = plan.add(format!("core.layers.{i}.spectral"), &shape, start);
                 (
                     key,
@@ -260,9 +260,9 @@ impl Fno {
     /// Numbers of activations kept for so many grid points: what goes into and comes out of every layer.
     pub fn activations(&self, points: usize) -> Vec<usize> {
         let padded = points as f64 * (1.0 + self.config.padding).powi(self.axes as i32);
-        let layer = 2 * padded as usize * self.config.width;
+        let layer = (2.0 * padded * self.config.width as f64) as usize;
         let mut parts = vec![layer; self.layers.len()];
-        parts.push(points * self.config.hidden);
+        parts.push(points.saturating_mul(self.config.hidden));
         parts
     }
 

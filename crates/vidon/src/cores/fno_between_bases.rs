@@ -255,7 +255,7 @@ impl Core for FnoBetweenBases {
     }
 
     fn activations(&self, samples: usize, _: usize) -> Vec<usize> {
-        self.fno.activations(samples * self.points())
+        self.fno.activations(samples.saturating_mul(self.points()))
     }
 
     fn rows(&self) -> usize {

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::MOST_LAYERS;
 use crate::cores::{Core, Training};
 use crate::data::ScaledSample;
 use crate::decoders::target_fits;
@@ -35,6 +36,9 @@ impl Default for MlpConfig {
 
 impl MlpConfig {
     pub(super) fn fault(&self) -> Option<String> {
+        if self.hidden.len() > MOST_LAYERS {
+            return Some(format!("more than {MOST_LAYERS} hidden layers"));
+        }
         let none = self.hidden.contains(&0);
         none.then(|| "every size must be at least 1".into())
     }

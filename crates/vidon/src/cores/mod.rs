@@ -83,7 +83,8 @@ impl CoreConfig {
         (inputs, answer): (usize, Option<&Basis>),
         meta: &Meta,
     ) -> Box<dyn Core> {
-        let width = encoders.iter().map(|e| e.outputs()).sum();
+        let widths = encoders.iter().map(|e| e.outputs());
+        let width = widths.fold(0usize, usize::saturating_add);
         let targets = meta.targets.len();
         match (self, answer) {
             (CoreConfig::Fno(config), Some(answer)) => Box::new(FnoBetweenBases::new(

@@ -7,17 +7,20 @@
 //! | `query_coords`  | list of fixed-size lists of float32         | where targets are; absent with a query grid |
 //! | `targets`       | list of fixed-size lists of float32         | the output function there; null as above  |
 //! | `sample`        | string, optional                            | the user's name of the sample             |
-//! | `crc32`         | uint32, optional                            | CRC-32 of the row's float32 in the order above |
+//! | `crc32`         | uint32, optional                            | CRC-32 of the float32 in the order above, then the name |
 //!
 //! Several groups of sensors have a pair of columns each, called by the group: `air_coords`, `air_values`. What has
 //! no columns (places of scalars, values of points that are only counted) is left out.
 //!
-//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON. Both directions stream: no more than a row
-//! group is in memory.
+//! The key `vidon` of the file's metadata holds a [`Meta`] as JSON, which says by a checksum of its own whether
+//! it is whole. Files from elsewhere need neither checksum. Both directions stream: no more than a row group is
+//! in memory, and how much that is was checked before ([`bounds`]).
+
+mod bounds;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, UInt32Type};
@@ -27,27 +30,28 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use serde::Deserialize;
 
+use crate::checksum::{check, to_json};
 use crate::data::guard::guarded;
 use crate::data::meta::{Kind, Meta, Part};
 use crate::data::sample::{Rows, Sample, Sensors};
 use crate::error::{Error, Result};
 use crate::files::{AtomicFile, head};
+use crate::input;
 
 const META_KEY: &str = "vidon";
 const CHECKSUM: &str = "crc32";
 const NAME: &str = "sample";
 const QUERIES: &str = "query_coords";
-/// Bytes of one row group, and so about what a reader or writer holds.
+/// Bytes of the numbers of one row group, and so about what a reader or writer holds.
 const ROW_GROUP_BYTES: usize = 64 << 20;
-/// Bytes decoded at a time when reading.
-const READ_BYTES: usize = 16 << 20;
 
 /// Writes samples in a stream; the file appears under its name when [`finish`](Self::finish) returns.
 pub struct DatasetWriter {
@@ -56,21 +60,32 @@ pub struct DatasetWriter {
     meta: Meta,
     writer: ArrowWriter<File>,
     rows: usize,
+    /// Bytes of the numbers in the row group that is being written.
+    begun: usize,
 }
 
 impl DatasetWriter {
+    /// An error where a dataset is not written to a file of this name.
+    pub fn check_name(path: &Path) -> Result<()> {
+        let own = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        match own.as_deref() {
+            Some("parquet") => Ok(()),
+            _ => Err(Error::data(path, "datasets are written as .parquet")),
+        }
+    }
+
     pub fn create(path: &Path, meta: Meta) -> Result<Self> {
         if let Some(fault) = meta.fault() {
             return Err(Error::data(path, format!("the description {fault}")));
         }
         let file = AtomicFile::create(path)?;
-        let json = serde_json::to_string(&meta).expect("a description is plain JSON");
+        Self::check_name(path)?;
+        let json = to_json(&meta);
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("vidon {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(vec![KeyValue::new(META_KEY.to_string(), json)]))
             .set_compression(Compression::SNAPPY)
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
+            .set_statistics_enabled(EnabledStatistics::None);
         // Coordinates repeat (grids, pools); measured values do not, and a dictionary of them is wasted work.
         for values in meta.parts().iter().filter(|part| !part.places) {
             properties = properties.set_column_dictionary_enabled(leaf(&values.name), false);
@@ -83,20 +98,40 @@ impl DatasetWriter {
             meta,
             writer,
             rows: 0,
+            begun: 0,
         })
     }
 
     /// Appends samples, each checked against the description.
     pub fn write(&mut self, samples: &[Sample]) -> Result<()> {
-        if samples.is_empty() {
-            return Ok(());
-        }
         for (i, sample) in samples.iter().enumerate() {
             if let Some((column, what)) = sample.fault(&self.meta) {
                 return Err(Error::data(&self.path, what)
                     .at(format!("row {}", self.rows + i))
                     .in_column(&column));
             }
+        }
+        let mut from = 0;
+        for (i, sample) in samples.iter().enumerate() {
+            let stored = self.meta.parts().into_iter().zip(sample.parts());
+            let stored = stored.filter(|(part, _)| is_stored(part, &self.meta));
+            let own: usize = stored.map(|(_, rows)| 4 * rows.data().len()).sum();
+            if self.begun > 0 && self.begun + own > ROW_GROUP_BYTES {
+                self.append(&samples[from..i])?;
+                self.writer
+                    .flush()
+                    .map_err(|e| write_error(e, &self.path))?;
+                (from, self.begun) = (i, 0);
+            }
+            self.begun += own;
+        }
+        self.append(&samples[from..])
+    }
+
+    /// To the row group that is being written.
+    fn append(&mut self, samples: &[Sample]) -> Result<()> {
+        if samples.is_empty() {
+            return Ok(());
         }
         let own_queries = self.meta.query_grid.is_none();
         let all: Vec<Vec<&Rows>> = samples.iter().map(Sample::parts).collect();
@@ -133,7 +168,7 @@ impl DatasetWriter {
         self.writer
             .close()
             .map_err(|e| write_error(e, &self.path))?;
-        self.file.finish()
+        self.file.finish().map(drop)
     }
 }
 
@@ -202,7 +237,8 @@ pub struct DatasetReader {
     /// First row of every row group, and the end.
     starts: Vec<usize>,
     batch_rows: usize,
-    shared: Option<Arc<Rows>>,
+    /// The queries of the grid, once a sample was seen that has as many targets.
+    shared: OnceLock<Arc<Rows>>,
 }
 
 impl DatasetReader {
@@ -225,21 +261,17 @@ impl DatasetReader {
                     "is a Parquet file, but not a vidon dataset (no metadata key \"vidon\"); `vidon import` turns tables into datasets",
                 )
             })?;
-        let meta: Meta = serde_json::from_str(text).map_err(|e| {
-            Error::data(
-                path,
-                format!("the description (metadata key \"vidon\") cannot be read: {e}"),
-            )
+        let meta = description(text).map_err(|what| {
+            let what = format!("the description (metadata key \"vidon\") {what}");
+            Error::data(path, what)
         })?;
         if let Some(fault) = meta.fault() {
             return Err(Error::data(path, format!("the description {fault}")));
         }
         check_schema(path, builder.schema(), &meta)?;
         let mut starts = vec![0];
-        let mut bytes = 0;
         for group in file.row_groups() {
             starts.push(starts[starts.len() - 1] + group.num_rows().max(0) as usize);
-            bytes += group.total_byte_size().max(0) as usize;
         }
         let rows = starts[starts.len() - 1];
         let announced = file.file_metadata().num_rows();
@@ -253,8 +285,8 @@ impl DatasetReader {
         }
         Ok(Self {
             path: path.to_path_buf(),
-            batch_rows: (READ_BYTES / (bytes / rows).max(1)).clamp(1, 256),
-            shared: meta.shared_queries().map(Arc::new),
+            batch_rows: bounds::rows_at_once(path, file)?,
+            shared: OnceLock::new(),
             meta,
             starts,
         })
@@ -291,28 +323,53 @@ impl DatasetReader {
         let group = self.starts.partition_point(|&start| start <= row) - 1;
         let groups = group..self.starts.len() - 1;
         let reader = guarded(&self.path, || {
-            Self::builder(&self.path)?
+            let builder = Self::builder(&self.path)?;
+            let stored = self.meta.parts().into_iter();
+            let stored = stored.filter(|part| is_stored(part, &self.meta));
+            let mut wanted: Vec<String> = stored.map(|part| part.name).collect();
+            wanted.extend([NAME, CHECKSUM].map(String::from));
+            let columns = builder.schema().fields().iter().enumerate();
+            let columns = columns.filter(|(_, field)| wanted.contains(field.name()));
+            let columns: Vec<usize> = columns.map(|(i, _)| i).collect();
+            let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
+            builder
+                .with_projection(mask)
                 .with_row_groups(groups.collect())
-                .with_offset(row - self.starts[group])
-                .with_limit(end - row)
+                .with_limit(end - self.starts[group])
                 .with_batch_size(self.batch_rows)
                 .build()
                 .map_err(|e| Error::data(&self.path, e.to_string()))
         })?;
         let ready = Vec::new().into_iter();
-        Ok(Samples {
+        let first = self.starts[group];
+        let mut samples = Samples {
             dataset: self,
             reader,
-            row,
+            row: first,
             end,
             ready,
             failed: false,
-        })
+        };
+        // Read and forgotten: Parquet's own way to skip rows never ends where a page has fewer than it announces.
+        let mut skipped = samples.by_ref().take(row - first);
+        skipped.try_for_each(|sample| sample.map(drop))?;
+        Ok(samples)
     }
 
     fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = input::open(path)?;
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| foreign(path, &e.to_string()))
+    }
+
+    /// The queries of the grid, for a sample with as many targets: a description can claim any grid.
+    fn grid(&self, points: usize, targets: usize) -> std::result::Result<Arc<Rows>, String> {
+        if targets != points {
+            return Err(format!(
+                "has {targets} entries for the {points} queries of the grid in the description"
+            ));
+        }
+        let made = || Arc::new(self.meta.shared_queries().expect("a grid"));
+        Ok(self.shared.get_or_init(made).clone())
     }
 
     fn decode(&self, batch: &RecordBatch, first: usize) -> Result<Vec<Sample>> {
@@ -356,20 +413,21 @@ impl DatasetReader {
                     });
                 }
                 let (queries, targets) = (described.len() - 2, described.len() - 1);
+                let targets = rows(targets)?;
                 let sample = Sample {
                     name: names.and_then(|n| n.is_valid(i).then(|| n.value(i).to_string())),
                     groups,
-                    query_coords: match &self.shared {
-                        Some(shared) => shared.clone(),
+                    query_coords: match self.meta.grid_points() {
+                        Some(points) => self.grid(points, targets.len()).map_err(|what| fail("targets", &what))?,
                         None => Arc::new(rows(queries)?),
                     },
-                    targets: rows(targets)?,
+                    targets,
                 };
                 if let Some((column, what)) = sample.fault(&self.meta) {
                     return Err(fail(&column, &what));
                 }
                 match checksums {
-                    Some(sums) if sums.is_valid(i) && sums.value(i) != sample.checksum(self.shared.is_none()) => {
+                    Some(sums) if sums.is_valid(i) && sums.value(i) != sample.checksum(self.meta.query_grid.is_none()) => {
                         Err(fail(CHECKSUM, "the numbers of this row are not those that were written: the file is damaged"))
                     }
                     _ => Ok(sample),
@@ -399,6 +457,21 @@ fn row(list: &ListArray, i: usize, part: &Part) -> std::result::Result<Rows, &'s
         nulls.for_each(|at| numbers[at] = f32::NAN);
     }
     Ok(Rows::of(width, numbers))
+}
+
+/// The description, which must be whole if it has a checksum.
+fn description(text: &str) -> std::result::Result<Meta, String> {
+    #[derive(Deserialize)]
+    struct Sealed {
+        crc32: Option<String>,
+    }
+    let unread = |e: serde_json::Error| format!("is damaged, or cannot be read: {e}");
+    let Sealed { crc32 } = serde_json::from_str(text).map_err(unread)?;
+    if crc32.is_some() {
+        let edited = "; who changes it on purpose leaves \"crc32\" out";
+        check(text.as_bytes()).map_err(|what| format!("{what}{edited}"))?;
+    }
+    serde_json::from_str(text).map_err(unread)
 }
 
 /// Why a file is no Parquet, in words that help.

@@ -8,8 +8,13 @@ use crate::error::{Error, Result};
 
 /// Queries of a grid at most: what a Parquet list can index.
 const MOST_QUERIES: usize = i32::MAX as usize;
+/// Bytes of a name or a unit at most: they stand in tables, pictures and messages.
+pub(crate) const MOST_NAME: usize = 256;
+/// Columns of a part at most, and groups.
+const MOST_COLUMNS: usize = 1024;
+const MOST_GROUPS: usize = 256;
 /// Version of the file format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// One coordinate or one component of a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +41,23 @@ impl Channel {
         }
     }
 
+    /// What makes it no column of `part`, if anything.
+    fn fault(&self, part: &str) -> Option<String> {
+        for (what, text) in [("name", &self.name), ("unit", &self.unit)] {
+            if let Some(fault) = fault_of_name(text) {
+                return Some(format!("has a column of {part} whose {what} {fault}"));
+            }
+        }
+        let [lo, hi] = self.range?;
+        let proper = (lo as f32).is_finite() && (hi as f32).is_finite() && (lo as f32) < hi as f32;
+        (!proper).then(|| {
+            format!(
+                "gives {} of {part} the range {lo:?} to {hi:?}; a range has two finite ends that float32 tells apart, the lower one first",
+                self.name
+            )
+        })
+    }
+
     /// The name with its unit, for axes and tables.
     pub fn label(&self) -> String {
         match self.unit.as_str() {
@@ -43,6 +65,18 @@ impl Channel {
             unit => format!("{} [{unit}]", self.name),
         }
     }
+}
+
+/// Why something cannot be called this, if there is a reason.
+pub(crate) fn fault_of_name(name: &str) -> Option<String> {
+    if name.len() > MOST_NAME {
+        let length = name.len();
+        return Some(format!(
+            "has {length} bytes; names and units have at most {MOST_NAME}"
+        ));
+    }
+    let control = name.chars().any(char::is_control);
+    control.then(|| format!("{name:?} has a control character, such as a line break"))
 }
 
 /// The coordinates among what is known of places; covariates come behind them.
@@ -343,38 +377,64 @@ impl Meta {
         groups.find(|c| !c.is_empty()).unwrap_or_default()
     }
 
-    /// An error that names `both`, if `other` has other coordinates, values or targets.
+    /// An error that names `both`, if `other` has other coordinates, values or targets, or has them in other
+    /// units. A unit that is not stated is any.
     pub fn check_same_channels(&self, other: &Meta, both: [&str; 2]) -> Result<()> {
+        let refuse = |what: String| {
+            let what = format!("the data do not fit together: {what}");
+            Err(Error::Unsuitable(what))
+        };
+        if self.outline() != other.outline() {
+            let [mine, theirs] = [self, other].map(Meta::in_words);
+            return refuse(format!("{}: {mine}; {}: {theirs}", both[0], both[1]));
+        }
+        for (mine, theirs) in self.parts().iter().zip(other.parts()) {
+            for (a, b) in mine.channels.iter().zip(theirs.channels) {
+                let [ours, others] = [a, b].map(|c| c.unit.trim());
+                if !ours.is_empty() && !others.is_empty() && ours != others {
+                    return refuse(format!(
+                        "{} of {} is in {ours} in {}, and in {others} in {}; numbers in one unit are wanted",
+                        a.name, mine.name, both[0], both[1]
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What of the description has to be the same where data go together.
+    fn outline(&self) -> impl PartialEq + '_ {
+        let kinds: Vec<Kind> = self.groups.iter().map(|g| g.kind).collect();
+        let columns = |part: Part<'_>| -> (String, Vec<String>) {
+            let names = part.channels.iter().map(|c| c.name.clone());
+            (part.name, names.collect())
+        };
+        let columns: Vec<_> = self.parts().into_iter().map(columns).collect();
+        (kinds, columns)
+    }
+
+    /// Its groups and columns.
+    fn in_words(&self) -> String {
         let list = |channels: &[Channel]| {
             let names: Vec<&str> = channels.iter().map(|c| c.name.as_str()).collect();
             names.join(", ")
         };
-        let names = |meta: &Meta| {
-            let group = |g: &Group| {
-                let (coords, values) = (list(&g.coords), list(&g.values));
-                let what = match g.kind {
-                    Kind::Field if g.name == Group::USUAL => "sensors".to_string(),
-                    Kind::Field => format!("sensors {}", g.name),
-                    kind => format!("{} {}", kind.name(), g.name),
-                };
-                match g.kind {
-                    Kind::Field => format!("{what} at ({coords}) reading ({values})"),
-                    Kind::Points => format!("{what} at ({coords}) of ({values})"),
-                    Kind::Scalars => format!("{what} ({values})"),
-                }
+        let group = |g: &Group| {
+            let (coords, values) = (list(&g.coords), list(&g.values));
+            let what = match g.kind {
+                Kind::Field if g.name == Group::USUAL => "sensors".to_string(),
+                Kind::Field => format!("sensors {}", g.name),
+                kind => format!("{} {}", kind.name(), g.name),
             };
-            let groups: Vec<String> = meta.groups.iter().map(group).collect();
-            let (queries, targets) = (list(&meta.query_coords), list(&meta.targets));
-            format!("{}, targets ({targets}) at ({queries})", groups.join(", "))
+            match g.kind {
+                Kind::Field => format!("{what} at ({coords}) reading ({values})"),
+                Kind::Points => format!("{what} at ({coords}) of ({values})"),
+                Kind::Scalars => format!("{what} ({values})"),
+            }
         };
-        let (mine, theirs) = (names(self), names(other));
-        match mine == theirs {
-            true => Ok(()),
-            false => Err(Error::Unsuitable(format!(
-                "the data do not fit together: {}: {mine}; {}: {theirs}",
-                both[0], both[1]
-            ))),
-        }
+        let groups: Vec<String> = self.groups.iter().map(group).collect();
+        let (queries, targets) = (list(&self.query_coords), list(&self.targets));
+        format!("{}, targets ({targets}) at ({queries})", groups.join(", "))
     }
 
     /// The points of a grid with so many per axis over the box of the queries, ends included, last axis fastest.
@@ -402,8 +462,15 @@ impl Meta {
 
     /// The queries that all samples share, if they do.
     pub fn shared_queries(&self) -> Option<Rows> {
-        let axes = self.query_grid.as_ref()?;
-        Some(Rows::of_f64(axes.len(), &product(axes)))
+        let single = |axis: &Vec<f64>| axis.iter().map(|v| *v as f32).collect();
+        let axes: Vec<Vec<f32>> = self.query_grid.as_ref()?.iter().map(single).collect();
+        Some(Rows::of(axes.len(), product(&axes)))
+    }
+
+    /// How many points the grid of the queries has, where there is one and its points can be counted.
+    pub(crate) fn grid_points(&self) -> Option<usize> {
+        let mut axes = self.query_grid.as_ref()?.iter();
+        axes.try_fold(1usize, |n, axis| n.checked_mul(axis.len()))
     }
 
     /// What makes the description unusable, if anything.
@@ -414,8 +481,15 @@ impl Meta {
                 self.format
             ));
         }
+        if let Some(fault) = fault_of_name(&self.name) {
+            return Some(format!("has a name that {fault}"));
+        }
         if self.groups.is_empty() {
             return Some("describes no group of sensors".into());
+        }
+        if self.groups.len() > MOST_GROUPS {
+            let groups = self.groups.len();
+            return Some(format!("has {groups} groups, more than {MOST_GROUPS}"));
         }
         if let Some(fault) = self.groups.iter().find_map(Group::fault) {
             return Some(fault);
@@ -425,6 +499,16 @@ impl Meta {
             return Some(format!("has two groups {}", names[i]));
         }
         for part in self.parts() {
+            let columns = part.channels.len();
+            if columns > MOST_COLUMNS {
+                return Some(format!(
+                    "has {columns} columns in {}, more than {MOST_COLUMNS}",
+                    part.name
+                ));
+            }
+            if let Some(fault) = part.channels.iter().find_map(|c| c.fault(&part.name)) {
+                return Some(fault);
+            }
             let names: Vec<&str> = part.channels.iter().map(|c| &c.name[..]).collect();
             if let Some(i) = (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
                 return Some(format!("has two columns {} in {}", names[i], part.name));
@@ -442,9 +526,7 @@ impl Meta {
             ));
         }
         if let Some(axes) = &self.query_grid {
-            let points = axes
-                .iter()
-                .try_fold(1usize, |n, axis| n.checked_mul(axis.len()));
+            let points = self.grid_points();
             if points.is_none_or(|n| n > MOST_QUERIES) {
                 return Some(format!(
                     "has a query grid of more than {MOST_QUERIES} points"
@@ -462,5 +544,91 @@ impl Meta {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sample::tests::small_meta;
+
+    #[test]
+    fn names_units_and_ranges_are_bounded() {
+        let fault = |change: &dyn Fn(&mut Meta), words: &str| {
+            let mut meta = small_meta();
+            assert_eq!(meta.fault(), None);
+            change(&mut meta);
+            let found = meta.fault().unwrap();
+            assert!(found.contains(words), "{found}");
+        };
+        fault(
+            &|m| m.groups[0].values[0].name = "p".repeat(200_000),
+            "a column of sensor_values whose name has 200000 bytes; names and units have at most 256",
+        );
+        fault(
+            &|m| m.targets[0].unit = "K\u{1b}[2J".into(),
+            "whose unit \"K\\u{1b}[2J\" has a control character",
+        );
+        fault(
+            &|m| m.name = "a\nb".into(),
+            "a name that \"a\\nb\" has a control",
+        );
+        fault(
+            &|m| m.targets = (0..2000).map(|i| Channel::named(i.to_string())).collect(),
+            "2000 columns in targets, more than 1024",
+        );
+        for range in [
+            [1.0, 0.0],
+            [1.0, 1.0],
+            [f64::NAN, 1.0],
+            [0.0, f64::INFINITY],
+            [0.0, 1e39],
+            [1e9, 1e9 + 1.0],
+        ] {
+            fault(
+                &|m| m.groups[0].coords[0].range = Some(range),
+                "two finite ends that float32 tells apart",
+            );
+            fault(
+                &|m| m.query_coords[0].range = Some(range),
+                "of query_coords the range",
+            );
+        }
+    }
+
+    #[test]
+    fn units_that_differ_do_not_fit_together() {
+        let both = ["the first", "the second"];
+        let with = |unit: &str| {
+            let mut meta = small_meta();
+            meta.targets[1].unit = unit.into();
+            meta
+        };
+        let check = |a: &str, b: &str| with(a).check_same_channels(&with(b), both);
+        for (a, b) in [("K", "K"), ("K", ""), ("", "K"), (" K", "K ")] {
+            check(a, b).unwrap();
+        }
+        let words = check("K", "°C").unwrap_err().to_string();
+        let name = &small_meta().targets[1].name;
+        assert!(
+            words.contains(&format!(
+                "{name} of targets is in K in the first, and in °C in the second"
+            )),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn columns_fit_by_name_and_order() {
+        let both = ["the first", "the second"];
+        let meta = small_meta();
+        let mut turned = small_meta();
+        turned.groups[0].coords.reverse();
+        assert!(meta.check_same_channels(&turned, both).is_err());
+        // One column that is called like two is not two.
+        let [mut one, mut two] = [small_meta(), small_meta()];
+        one.targets = vec![Channel::named("a, b")];
+        two.targets = vec![Channel::named("a"), Channel::named("b")];
+        assert!(one.check_same_channels(&two, both).is_err());
     }
 }

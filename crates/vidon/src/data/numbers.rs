@@ -111,7 +111,7 @@ fn write_parquet(path: &Path, names: &[String], places: &Rows, values: &Rows) ->
         .map_err(|e| wrong(e.to_string()))?;
     writer.write(&batch).map_err(|e| wrong(e.to_string()))?;
     writer.close().map_err(|e| wrong(e.to_string()))?;
-    file.finish()
+    file.finish().map(drop)
 }
 
 /// NumPy's format, version 1: a padded header in Python's notation, then the numbers.

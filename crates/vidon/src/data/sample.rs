@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::data::meta::{Group, Kind, Meta};
+use rayon::prelude::*;
+
+use crate::data::meta::{Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 use crate::spaces::Symmetry;
 
@@ -107,8 +109,15 @@ impl Rows {
 
     /// Adds the numbers of rows of the same shape.
     pub(crate) fn add(&mut self, other: &Rows) {
-        assert_eq!((self.len, self.width), (other.len, other.width), "rows of another shape");
-        self.data.iter_mut().zip(&other.data).for_each(|(a, b)| *a += b);
+        assert_eq!(
+            (self.len, self.width),
+            (other.len, other.width),
+            "rows of another shape"
+        );
+        self.data
+            .iter_mut()
+            .zip(&other.data)
+            .for_each(|(a, b)| *a += b);
     }
 
     /// The rows with these indices, in this order.
@@ -153,6 +162,17 @@ impl Rows {
         let gaps = self.data.iter_mut().filter(|v| v.is_nan());
         gaps.for_each(|v| *v = 0.0);
         self
+    }
+
+    /// How many rows are there already, in the same bits but for the sign of zero.
+    pub(crate) fn duplicates(&self) -> usize {
+        let bits = |i: &u32| self.row(*i as usize).iter().map(|v| (v + 0.0).to_bits());
+        let mut order: Vec<u32> = (0..self.len as u32).collect();
+        order.par_sort_unstable_by(|a, b| bits(a).cmp(bits(b)));
+        let pairs = order.windows(2);
+        pairs
+            .filter(|pair| bits(&pair[0]).eq(bits(&pair[1])))
+            .count()
     }
 
     /// Whether a number is missing.
@@ -233,7 +253,7 @@ impl Sensors {
     pub(crate) fn by_column(&self) -> Vec<(Vec<usize>, Cow<'_, Sensors>)> {
         let width = self.values.width();
         if !self.values.has_gaps() {
-            let all = (self.len() > 0).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
+            let all = (!self.is_empty()).then(|| (Vec::from_iter(0..width), Cow::Borrowed(self)));
             return all.into_iter().collect();
         }
         let mut parts: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
@@ -311,6 +331,9 @@ impl Sample {
 
     /// The same for sensors and queries alone: the targets are not looked at.
     pub(crate) fn fault_in_question(&self, meta: &Meta) -> Option<(String, String)> {
+        if let Some(what) = self.name.as_deref().and_then(fault_of_name) {
+            return Some(("its name".into(), what));
+        }
         if self.groups.len() != meta.groups.len() {
             let what = format!("are {}, not {}", self.groups.len(), meta.groups.len());
             return Some(("its groups of sensors".into(), what));
@@ -348,7 +371,7 @@ impl Sample {
         None
     }
 
-    /// CRC-32 of the parts in order (little-endian f32, a missing number as NumPy writes NaN).
+    /// CRC-32 of the parts in order (little-endian f32, a missing number as NumPy writes NaN) and the name.
     /// `own_queries`: whether the queries are the sample's own or the dataset's.
     pub fn checksum(&self, own_queries: bool) -> u32 {
         let mut crc = crc32fast::Hasher::new();
@@ -364,6 +387,7 @@ impl Sample {
                 crc.update(&bytes);
             }
         }
+        crc.update(self.name.as_deref().unwrap_or("").as_bytes());
         crc.finalize()
     }
 }
@@ -399,7 +423,7 @@ fn unfit(rows: &Rows, width: usize, gaps: bool) -> Option<String> {
         let found = rows.width();
         return Some(format!("has {found} numbers a row, not {width}"));
     }
-    let wrong = |v: &f32| !v.is_finite() && !(gaps && v.is_nan());
+    let wrong = |v: &f32| !(v.is_finite() || gaps && v.is_nan());
     let at = rows.data().iter().position(wrong)?;
     let allowed = match gaps {
         true => "only finite numbers and gaps (NaN)",

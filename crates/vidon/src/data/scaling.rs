@@ -218,7 +218,24 @@ impl Scaling {
         Ok(fitted)
     }
 
-    /// A column of which no number is known has no size.
+    /// What makes it none for such data, if anything.
+    pub(crate) fn fault(&self, meta: &Meta) -> Option<String> {
+        let widths = meta.groups.iter().map(|g| g.values.len());
+        let fits = self.groups.iter().map(MinMax::width).eq(widths)
+            && self.targets.width() == meta.targets.len();
+        if !fits {
+            return Some("does not fit its data".into());
+        }
+        let all = self.groups.iter().chain([&self.targets]);
+        let mut ends = all.flat_map(|own| own.lo.iter().zip(&own.hi));
+        let proper = |(lo, hi): (&f32, &f32)| lo <= hi && (hi - lo).is_finite();
+        let (lo, hi) = ends.find(|(lo, hi)| !proper((lo, hi)))?;
+        Some(format!(
+            "goes from {lo:?} to {hi:?}; two finite numbers are wanted, the lower one first"
+        ))
+    }
+
+    /// A column of which no number is known has no size, and one that goes too far has none in float32.
     fn check_known(&self, meta: &Meta) -> Result<()> {
         let groups = self.groups.iter().zip(&meta.groups);
         let groups = groups.map(|(own, g)| (own, &g.values, format!("values of {}", g.name)));
@@ -229,6 +246,13 @@ impl Scaling {
                 return Err(Error::Unsuitable(format!(
                     "no training sample has a number in the column {} of the {part}",
                     channels[c].name
+                )));
+            }
+            let vast = (0..channels.len()).find(|&c| !(own.hi[c] - own.lo[c]).is_finite());
+            if let Some(c) = vast {
+                return Err(Error::Unsuitable(format!(
+                    "the column {} of the {part} goes from {:e} to {:e}, which is further than float32 numbers reach: choose another unit",
+                    channels[c].name, own.lo[c], own.hi[c]
                 )));
             }
         }
@@ -286,6 +310,46 @@ mod tests {
         for (a, b) in targets.data().iter().zip(samples[0].targets.data()) {
             assert!((a - b).abs() < 1e-5);
         }
+    }
+
+    #[test]
+    fn numbers_too_far_apart_are_refused() {
+        let mut sample = small(2, 2);
+        sample.targets = Rows::of(2, vec![3e38, 1.0, -3e38, 2.0]);
+        let refused = Scaling::fit(&small_meta(), [&sample], false, Centred::default());
+        let words = refused.unwrap_err().to_string();
+        assert!(
+            words.contains("of the targets goes from -3e38 to 3e38"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_scaling_from_a_file_is_checked() {
+        let meta = small_meta();
+        let scaling = |lo: f32, hi: f32| Scaling {
+            groups: vec![MinMax::between(&[0.0], &[1.0])],
+            targets: MinMax::between(&[0.0, lo], &[1.0, hi]),
+        };
+        assert_eq!(scaling(2.0, 2.0).fault(&meta), None);
+        for (lo, hi) in [
+            (1.0, 0.0),
+            (0.0, f32::INFINITY),
+            (f32::NAN, 1.0),
+            (-3e38, 3e38),
+        ] {
+            assert!(
+                scaling(lo, hi)
+                    .fault(&meta)
+                    .unwrap()
+                    .contains("two finite numbers")
+            );
+        }
+        let narrow = Scaling {
+            targets: MinMax::between(&[0.0], &[1.0]),
+            ..scaling(0.0, 1.0)
+        };
+        assert_eq!(narrow.fault(&meta).unwrap(), "does not fit its data");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::data::meta::Meta;
 use crate::data::sample::Sample;
 use crate::data::summary::Summary;
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::observer::Observer;
 use crate::problems::{Parameters, Problem, Split, named};
 use crate::sensors::Layout;
@@ -287,6 +288,9 @@ impl Dataset {
     pub fn collect(&self, count: usize, observer: &dyn Observer) -> Result<Vec<Sample>> {
         let mut all: Vec<Sample> = Vec::new();
         self.blocks(count, observer, |block| {
+            if all.is_empty() {
+                check_room(count, block)?;
+            }
             for sample in block {
                 let mut sample = sample.clone();
                 // Equal queries are one in memory, which is also how batches know them.
@@ -301,6 +305,22 @@ impl Dataset {
         })?;
         Ok(all)
     }
+}
+
+/// An error where memory has no room for `count` samples like these.
+fn check_room(count: usize, like: &[Sample]) -> Result<()> {
+    let numbers = |s: &Sample| {
+        s.parts()
+            .iter()
+            .map(|rows| rows.data().len())
+            .sum::<usize>()
+    };
+    let all: usize = like.iter().map(numbers).sum();
+    let each = size_of::<f32>() * all.div_ceil(like.len().max(1));
+    Need::of(count, each).check().map_err(|what| {
+        let what = format!("to be held at once {count} samples {what}; fewer samples take less");
+        Error::Unsuitable(what)
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! What a dataset holds, in one streaming pass: counts, ranges, duplicates.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::{Value, json};
 
 use crate::data::meta::{Group, Kind, Meta};
 use crate::data::sample::{Rows, Sample};
+
+/// First count, last count, and how many samples have one from here to there.
+type Bar = (usize, usize, usize);
 
 /// Smallest, middle and largest of some counts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,11 +32,11 @@ impl Counts {
         }
     }
 
-    /// Up to `bins` bars as (first count, last count, samples), of equal width over the range.
-    fn histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
+    /// Up to `bins` bars, of equal width over the range.
+    fn histogram(&self, bins: usize) -> Vec<Bar> {
         let [lo, _, hi] = self.min_median_max();
         let width = (hi - lo + 1).div_ceil(bins.max(1));
-        let mut bars: Vec<(usize, usize, usize)> = (lo..=hi)
+        let mut bars: Vec<Bar> = (lo..=hi)
             .step_by(width)
             .map(|from| (from, (from + width - 1).min(hi), 0))
             .collect();
@@ -91,11 +93,7 @@ struct Places {
 impl Places {
     fn add(&mut self, places: &Rows) {
         self.counts.counts.push(places.len());
-        let distinct: HashSet<Vec<u32>> = places
-            .iter()
-            .map(|p| p.iter().map(|x| (x + 0.0).to_bits()).collect())
-            .collect();
-        self.duplicates += places.len() - distinct.len();
+        self.duplicates += places.duplicates();
         self.fixed &= self.first.get_or_insert_with(|| places.clone()) == places;
     }
 }
@@ -172,7 +170,7 @@ impl Summary {
 
     /// How many samples have how many sensors, group by group: up to `bins` bars as (first count, last count,
     /// samples).
-    pub fn sensor_histograms(&self, bins: usize) -> Vec<(&str, Vec<(usize, usize, usize)>)> {
+    pub fn sensor_histograms(&self, bins: usize) -> Vec<(&str, Vec<Bar>)> {
         let all = self.places.iter();
         all.map(|p| (&p.name[..], p.counts.histogram(bins)))
             .collect()

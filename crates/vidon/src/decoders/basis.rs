@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::MOST_PARTS;
+use crate::data::Channel;
 use crate::decoders::Functions;
 use crate::network::{Params, Place, Tensor, to_vec};
 use crate::spaces::{Basis, Frame};
@@ -19,7 +20,7 @@ pub struct BasisConfig {
 }
 
 impl BasisConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if !(1..=MOST_PARTS).contains(&self.functions) {
             return Some(format!("a basis has 1 to {MOST_PARTS} functions"));
         }

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::MOST_LAYERS;
 use crate::decoders::Functions;
 use crate::network::{Activation, Extent, Mlp, Params, Plan, Tensor};
 
@@ -29,6 +30,9 @@ impl Default for LearnedConfig {
 
 impl LearnedConfig {
     pub(super) fn fault(&self) -> Option<String> {
+        if self.hidden.len() > MOST_LAYERS {
+            return Some(format!("more than {MOST_LAYERS} hidden layers"));
+        }
         let none = self.p == 0 || self.hidden.contains(&0);
         none.then(|| "a decoder's layer has no width".into())
     }
@@ -42,7 +46,7 @@ pub(super) struct Learned {
 
 impl Learned {
     pub fn new(plan: &mut Plan, config: &LearnedConfig, coords: usize, targets: usize) -> Self {
-        let width = targets * (config.p + 1);
+        let width = config.p.saturating_add(1).saturating_mul(targets);
         let tanh = Activation::Tanh;
         Self {
             p: config.p,

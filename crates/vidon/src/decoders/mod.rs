@@ -40,7 +40,7 @@ pub enum DecoderConfig {
 impl DecoderConfig {
     /// What makes it impossible for queries of which this is known, if anything.
     pub(crate) fn fault(&self, places: &[Channel]) -> Option<String> {
-        let coords = coordinates(places).len();
+        let coords = coordinates(places);
         match self {
             DecoderConfig::Learned(c) => c.fault(),
             DecoderConfig::Basis(c) => c.fault(coords),
@@ -154,6 +154,12 @@ pub(crate) struct Contraction {
 }
 
 impl Contraction {
+    /// Numbers of τ at a query.
+    pub fn width(&self) -> usize {
+        let functions = self.functions.count().saturating_add(1);
+        functions.saturating_mul(self.targets)
+    }
+
     /// Every β `[samples, p]` with every τ `[q, …]`: `[samples·q, d_u]`, sample by sample.
     pub fn shared(&self, beta: Tensor<2>, tau: Tensor<2>) -> Tensor<2> {
         let ([samples, p], [queries, _]) = (beta.dims(), tau.dims());

@@ -10,7 +10,7 @@ use rand::seq::index;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Rows, ScaledSample, Sensors};
+use crate::data::{Channel, Rows, ScaledSample, Sensors};
 use crate::decoders::Functions;
 use crate::decoders::basis::values;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub struct PodConfig {
 }
 
 impl PodConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if self.p == 0 || !(1..=MOST_COEFFICIENTS).contains(&self.functions) {
             return Some(format!(
                 "a POD has at least one function, found in a basis of 1 to {MOST_COEFFICIENTS}; here p = {}, functions = {}",
@@ -59,7 +59,8 @@ pub(super) struct Pod {
 
 impl Pod {
     pub fn new(plan: &mut Plan, config: &PodConfig, targets: usize) -> Self {
-        let shape = [targets * (config.p + 1), config.functions];
+        let directions = config.p.saturating_add(1).saturating_mul(targets);
+        let shape = [directions, config.functions];
         Self {
             basis: Basis::new(config.frame.clone(), config.functions),
             p: config.p,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::MOST_PARTS;
+use crate::config::{MOST_LAYERS, MOST_PARTS};
 use crate::data::{Channel, Group, Kind, Rows, Sensors};
 use crate::encoders::{Encoded, Encoder, gather};
 use crate::error::{Error, Result};
@@ -104,6 +104,14 @@ impl HeadsConfig {
         if self.count.max(self.sums) > MOST_PARTS {
             return Some(format!("more than {MOST_PARTS} heads"));
         }
+        if self.hidden.len().max(self.encoder_hidden.len()) > MOST_LAYERS {
+            return Some(format!("more than {MOST_LAYERS} hidden layers"));
+        }
+        if (self.count + self.sums) * (self.hidden.len() + 1) > MOST_PARTS {
+            return Some(format!(
+                "more than {MOST_PARTS} layers in all heads together"
+            ));
+        }
         if self.sums > 0 && group.kind != Kind::Points {
             return Some(format!(
                 "sums are for points, whose strengths add up; {} are readings of a function",
@@ -123,7 +131,7 @@ impl HeadsConfig {
             Positional::Fourier { functions, .. } if !(1..=MOST_PARTS).contains(functions) => Some(
                 format!("a Fourier encoding has 1 to {MOST_PARTS} functions"),
             ),
-            Positional::Fourier { frame, .. } => frame.fault(group.coordinates().len()),
+            Positional::Fourier { frame, .. } => frame.fault(group.coordinates()),
         }
     }
 
@@ -245,7 +253,9 @@ impl Heads {
                 0
             },
             d_enc,
-            outputs: (config.count + summed) * config.outputs + usize::from(count.is_some()),
+            outputs: (config.count + summed)
+                .saturating_mul(config.outputs)
+                .saturating_add(usize::from(count.is_some())),
             count,
             fused,
         }
@@ -481,6 +491,10 @@ impl Encoder for Heads {
 
     fn sees_covariates(&self) -> bool {
         true
+    }
+
+    fn widest(&self) -> usize {
+        self.d_enc.max(self.features.as_ref().map_or(0, Basis::len))
     }
 
     fn activations(&self, sensors: usize) -> Vec<usize> {

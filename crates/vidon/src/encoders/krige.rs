@@ -117,7 +117,7 @@ impl Encoder for Krige {
     }
 
     fn outputs(&self) -> usize {
-        self.points * self.values
+        self.points.saturating_mul(self.values)
     }
 }
 

@@ -147,14 +147,16 @@ impl EncoderConfig {
 
     /// What makes it impossible for such a group, if anything.
     pub(crate) fn fault(&self, group: &Group) -> Option<String> {
-        let coords = group.coordinates().len();
+        let coords = group.coordinates();
         match self {
             EncoderConfig::Heads(c) => c.fault(group),
             EncoderConfig::Projection(c) => c.fault(coords),
             EncoderConfig::Moments(c) => c.fault(coords),
             EncoderConfig::Vector(c) => c.fault().or_else(|| refuse_gaps(group, "a DeepONet")),
-            EncoderConfig::Krige(c) => c.fault(coords),
-            EncoderConfig::Grid {} => grid::fault(coords).or_else(|| refuse_gaps(group, "an FNO")),
+            EncoderConfig::Krige(c) => c.fault(coords.len()),
+            EncoderConfig::Grid {} => {
+                grid::fault(coords.len()).or_else(|| refuse_gaps(group, "an FNO"))
+            }
             EncoderConfig::Scalars(_) => None,
         }
     }
@@ -299,6 +301,11 @@ pub(crate) trait Encoder: Debug + Send + Sync {
 
     fn extent(&self) -> Extent {
         Extent::default()
+    }
+
+    /// Numbers that a sensor has at its widest on the way through it.
+    fn widest(&self) -> usize {
+        0
     }
 
     /// Numbers of activations that its operations keep for so many sensors.

@@ -24,6 +24,8 @@ use crate::spaces::{
 
 /// Enough that a solution operator of second order, applied to points, gives nothing rougher.
 const DECAY: f64 = 2.0;
+/// Points whose functions are worked out at a time.
+const AT_ONCE: usize = 1 << 12;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +47,7 @@ fn usual_decay() -> f64 {
 }
 
 impl MomentsConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if !(1..=MOST_PARTS).contains(&self.functions) {
             return Some(format!("moments are of 1 to {MOST_PARTS} functions"));
         }
@@ -98,18 +100,23 @@ impl Moments {
     /// a_k c_k, as coefficients of φ_k, measure by measure.
     fn coefficients_of(&self, sensors: &Sensors) -> Vec<f32> {
         let n = self.basis.len();
-        let features = self.basis.evaluate(sensors.coords.data(), n);
         let mut sums = vec![0.0f64; n * self.measures];
-        for (j, row) in features.chunks_exact(n).enumerate() {
-            for (measure, sums) in sums.chunks_exact_mut(n).enumerate() {
-                let strength = match self.count {
-                    None => sensors.values.row(j)[measure] as f64,
-                    Some(_) => 1.0 / sensors.len() as f64,
-                };
-                // A strength that is missing adds nothing.
-                if !strength.is_nan() {
-                    let pairs = sums.iter_mut().zip(row);
-                    pairs.for_each(|(sum, f)| *sum += strength * *f as f64);
+        // Some at a time: there may be many of both points and functions.
+        let block = AT_ONCE * sensors.coords.width();
+        let blocks = sensors.coords.data().chunks(block).enumerate();
+        for (b, coords) in blocks {
+            let features = self.basis.evaluate(coords, n);
+            for (j, row) in features.chunks_exact(n).enumerate() {
+                for (measure, sums) in sums.chunks_exact_mut(n).enumerate() {
+                    let strength = match self.count {
+                        None => sensors.values.row(b * AT_ONCE + j)[measure] as f64,
+                        Some(_) => 1.0 / sensors.len() as f64,
+                    };
+                    // A strength that is missing adds nothing.
+                    if !strength.is_nan() {
+                        let pairs = sums.iter_mut().zip(row);
+                        pairs.for_each(|(sum, f)| *sum += strength * *f as f64);
+                    }
                 }
             }
         }
@@ -239,7 +246,7 @@ mod tests {
         };
         let mut plan = Plan::new(stream(0, "moments", 0), usize::MAX);
         let moments = Moments::new(&mut plan, &config, "", &group, false);
-        (moments, plan.entries)
+        (moments, plan.draw())
     }
 
     fn points(m: usize, width: usize, seed: u64) -> Sensors {

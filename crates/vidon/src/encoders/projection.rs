@@ -51,7 +51,7 @@ pub struct ProjectionConfig {
 }
 
 impl ProjectionConfig {
-    pub(super) fn fault(&self, coords: usize) -> Option<String> {
+    pub(super) fn fault(&self, coords: &[Channel]) -> Option<String> {
         if !(1..=MOST_PROJECTED).contains(&self.functions) {
             return Some(format!(
                 "a projection has 1 to {MOST_PROJECTED} functions, not {}",
@@ -105,7 +105,7 @@ impl Projection {
         let channels = (0..values).map(|i| Channel::named(i.to_string()));
         let group = Group::field("", Vec::new(), channels.collect());
         let projection = Self::new(&mut plan, config, "", &group, false);
-        (projection, plan.entries)
+        (projection, plan.draw())
     }
 
     /// Chooses the prior and λ by how well left-out sensors are predicted. Where samples have few sensors
@@ -557,15 +557,16 @@ mod tests {
         };
         let samples: Vec<Sensors> = (0..30).map(with_gaps).collect();
         let refs: Vec<&Sensors> = samples.iter().collect();
-        projection.fit(&mut plan.entries, &[], &refs).unwrap();
+        let mut entries = plan.draw();
+        projection.fit(&mut entries, &[], &refs).unwrap();
         let n = projection.basis.len();
-        let fit = projection.fits(&plan.entries, &refs[..1]).remove(0);
+        let fit = projection.fits(&entries, &refs[..1]).remove(0);
         let parts = samples[0].by_column();
-        let mut alone = plan.entries.clone();
+        let mut alone = entries.clone();
         let (single, _) = Projection::alone(&config, 1);
         single
             .prior
-            .set(&mut alone, projection.prior.of(&plan.entries).to_vec());
+            .set(&mut alone, projection.prior.of(&entries).to_vec());
         for (columns, own) in &parts {
             let column = columns[0];
             let found = single.fits(&alone, &[own]).remove(0);
@@ -579,13 +580,13 @@ mod tests {
         let mut silent = samples[1].clone();
         let cells = silent.values.data_mut().iter_mut().step_by(2);
         cells.for_each(|v| *v = f32::NAN);
-        let Encoded::Numbers(code) = projection.encode(&plan.entries, &silent).unwrap() else {
+        let Encoded::Numbers(code) = projection.encode(&entries, &silent).unwrap() else {
             panic!("coefficients")
         };
-        let typical = projection.typical.unwrap().of(&plan.entries);
+        let typical = projection.typical.unwrap().of(&entries);
         assert_eq!(code[..n], typical[..n]);
         assert!(code[n..].iter().all(|c| c.is_finite()) && code[n..] != typical[n..]);
-        let missed = projection.left_out(&plan.entries, &refs).unwrap();
+        let missed = projection.left_out(&entries, &refs).unwrap();
         assert!(missed < 0.05, "{missed}");
     }
 }

@@ -98,8 +98,9 @@ mod tests {
         let training =
             [[1.0, 100.0], [3.0, 300.0], [f32::NAN, 200.0]].map(|v| Sensors::scalars(&v));
         let refs: Vec<&Sensors> = training.iter().collect();
-        scalars.fit(&mut plan.entries, &[], &refs).unwrap();
-        let encode = |s: &Sensors| match scalars.encode(&plan.entries, s).unwrap() {
+        let mut entries = plan.draw();
+        scalars.fit(&mut entries, &[], &refs).unwrap();
+        let encode = |s: &Sensors| match scalars.encode(&entries, s).unwrap() {
             Encoded::Numbers(numbers) => numbers,
             _ => unreachable!("numbers"),
         };

@@ -80,7 +80,7 @@ impl Encoder for Vector {
     }
 
     fn outputs(&self) -> usize {
-        self.sensors * self.values
+        self.sensors.saturating_mul(self.values)
     }
 
     fn layouts(&self) -> &'static [Layout] {

@@ -50,63 +50,76 @@ pub(crate) enum Init {
     Fixed,
 }
 
-/// The parameters of a model that is being put together.
+/// The parameters of a model that is being put together. They are counted first; numbers are drawn when it is
+/// known that there is room for all of them.
 pub(crate) struct Plan {
-    pub entries: Vec<Entry>,
-    /// Set when more numbers were planned than allowed; their values are then missing.
-    pub too_large: bool,
-    room: usize,
+    planned: Vec<(String, Vec<usize>, Init)>,
+    numbers: usize,
+    most: usize,
     rng: Rng,
 }
 
 impl Plan {
-    /// For at most `limit` numbers.
-    pub fn new(rng: Rng, limit: usize) -> Self {
+    /// For at most so many numbers.
+    pub fn new(rng: Rng, most: usize) -> Self {
         Self {
-            entries: Vec::new(),
-            too_large: false,
-            room: limit,
+            planned: Vec::new(),
+            numbers: 0,
+            most,
             rng,
         }
     }
 
     pub fn add(&mut self, name: String, shape: &[usize], init: Init) -> Key {
-        let product = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
-        let count = product.filter(|&n| n <= self.room).unwrap_or_else(|| {
-            self.too_large = true;
-            0
-        });
-        self.room -= count;
-        let trained = !matches!(init, Init::Fixed);
-        let rng = &mut self.rng;
-        let mut uniform = |lo: f64, hi: f64| -> Vec<f32> {
-            (0..count)
-                .map(|_| (lo + (hi - lo) * rng.random::<f64>()) as f32)
-                .collect()
-        };
-        let values = match init {
-            Init::FanIn(fan_in) => {
-                let end = 1.0 / (fan_in as f64).sqrt();
-                uniform(-end, end)
-            }
-            Init::Uniform(scale) => uniform(0.0, scale),
-            Init::Zero => vec![0.0; count],
-            Init::Fixed => vec![f32::NAN; count],
-            Init::XavierNormal(fan_in, fan_out) => {
-                let deviation = (2.0 / (fan_in + fan_out) as f64).sqrt();
-                let normal = Normal::new(0.0, deviation).expect("a finite deviation");
+        let count = shape.iter().fold(1usize, |n, &k| n.saturating_mul(k));
+        self.numbers = self.numbers.saturating_add(count);
+        // Beyond the limit counting is all that is left to do.
+        if self.numbers <= self.most {
+            self.planned.push((name, shape.to_vec(), init));
+        }
+        Key(self.planned.len().saturating_sub(1))
+    }
+
+    /// How many numbers were planned, room or not.
+    pub fn numbers(&self) -> usize {
+        self.numbers
+    }
+
+    /// The parameters with their starting numbers. To be called where there is room for them.
+    pub fn draw(self) -> Vec<Entry> {
+        let Self {
+            planned, mut rng, ..
+        } = self;
+        let entry = |(name, shape, init): (String, Vec<usize>, Init)| {
+            let count = shape.iter().product();
+            let mut uniform = |lo: f64, hi: f64| -> Vec<f32> {
                 (0..count)
-                    .map(|_| normal.sample(&mut self.rng) as f32)
+                    .map(|_| (lo + (hi - lo) * rng.random::<f64>()) as f32)
                     .collect()
+            };
+            let trained = !matches!(init, Init::Fixed);
+            let values = match init {
+                Init::FanIn(fan_in) => {
+                    let end = 1.0 / (fan_in as f64).sqrt();
+                    uniform(-end, end)
+                }
+                Init::Uniform(scale) => uniform(0.0, scale),
+                Init::Zero => vec![0.0; count],
+                Init::Fixed => vec![f32::NAN; count],
+                Init::XavierNormal(fan_in, fan_out) => {
+                    let deviation = (2.0 / (fan_in + fan_out) as f64).sqrt();
+                    let normal = Normal::new(0.0, deviation).expect("a finite deviation");
+                    (0..count).map(|_| normal.sample(&mut rng) as f32).collect()
+                }
+            };
+            Entry {
+                name,
+                shape,
+                values,
+                trained,
             }
         };
-        self.entries.push(Entry {
-            name,
-            shape: shape.to_vec(),
-            values,
-            trained,
-        });
-        Key(self.entries.len() - 1)
+        planned.into_iter().map(entry).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Operators as safetensors: a file alone is enough to predict.
 //!
 //! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of
-//! the metadata holds JSON: the network's configuration, the description of the data it was made for, the
-//! scaling and the symmetries it was trained with.
+//! the metadata holds JSON: the checksum of the file, the network's configuration, the description of the
+//! data it was made for, the scaling and the symmetries it was trained with.
 
 use std::path::Path;
 
@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::ModelConfig;
 use crate::data::{Meta, Scaling};
 use crate::error::{Error, Result};
+use crate::files::plain_file;
 use crate::operator::{Design, Operator, Parts};
 use crate::spaces::Symmetries;
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::run_folder::BEST;
 
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
@@ -40,10 +41,9 @@ impl Operator {
     }
 
     pub fn save(&self, path: &Path) -> Result<()> {
-        let json = serde_json::to_string(&self.header()).expect("a configuration is plain JSON");
         let entries = self.entries.iter();
         let tensors = entries.map(|e| (e.name.clone(), &e.shape[..], &e.values[..]));
-        write_tensors(path, json, &tensors.collect::<Vec<Named>>())
+        write_tensors(path, &self.header(), &tensors.collect::<Vec<Named>>())
     }
 
     /// From a file (`.safetensors`), or the best of a run's folder.
@@ -51,7 +51,7 @@ impl Operator {
         if !path.is_dir() {
             return Self::from_file(path, TensorFile::read(path)?);
         }
-        let best = path.join(BEST);
+        let best = plain_file(path, BEST)?;
         if !best.exists() {
             let what = format!(
                 "holds no {BEST}: is it the folder of a training, and has that validated once?"
@@ -85,19 +85,13 @@ impl Operator {
         if let Some(fault) = header.data.fault() {
             return Err(damaged(format!("the description of its data {fault}")));
         }
-        let groups = &header.data.groups;
-        let fits = |s: &Scaling| {
-            let mut pairs = s.groups.iter().zip(groups);
-            s.groups.len() == groups.len()
-                && pairs.all(|(own, g)| own.width() == g.values.len())
-                && s.targets.width() == header.data.targets.len()
-        };
-        if !header.scaling.as_ref().is_none_or(fits) {
-            return Err(damaged("its scaling does not fit its data".into()));
+        let scaling = header.scaling.as_ref();
+        if let Some(fault) = scaling.and_then(|s| s.fault(&header.data)) {
+            return Err(damaged(format!("its scaling {fault}")));
         }
         // No more numbers than the file can hold.
         let (parts, mut entries) =
-            Parts::with_at_most(file.len() / 2, &header.model, &header.data, 0)?;
+            Parts::with_at_most(file.len() / 2, &header.model, &header.data)?;
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }

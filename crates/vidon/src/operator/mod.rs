@@ -9,7 +9,6 @@ mod symmetry_average;
 
 pub(crate) use parts::{Code, Parts, Queries};
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +18,9 @@ use crate::config::{ModelConfig, ModelName};
 use crate::data::{
     Channel, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, scale_covariates,
 };
+use crate::encoders::Encoded;
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
 use crate::operator::symmetry_average::SymmetryAverage;
 use crate::sensors::Layout;
@@ -28,8 +29,9 @@ use crate::start::Field;
 
 /// Sensors (or points of a core's grid) that go through a network at a time.
 const SENSORS: usize = 1 << 16;
-/// Queries that go through a decoder at a time.
+/// Queries that go through a decoder at a time, unless their τ has more numbers than this.
 const QUERIES: usize = 1 << 14;
+const ASKED: usize = 1 << 26;
 /// Numbers of τ that are kept for the next samples with the same queries.
 const KEPT: usize = 1 << 28;
 /// A place is outside of a box if it is further away than this share of its extent.
@@ -78,6 +80,8 @@ pub struct Operator {
     start: Option<Field>,
     /// Samples are often asked at the same queries: τ there is worked out once.
     kept: Mutex<Option<KeptFunctions>>,
+    /// The largest batch that there was room for.
+    most: Mutex<Need>,
 }
 
 impl Operator {
@@ -102,6 +106,7 @@ impl Operator {
             design,
             entries,
             kept: Mutex::new(None),
+            most: Mutex::default(),
         }
     }
 
@@ -188,10 +193,29 @@ impl Operator {
         let mut answers = Vec::with_capacity(samples.len());
         for group in self.groups(samples) {
             let codes = self.encode(group.start, &samples[group.clone()])?;
+            self.check_room(&codes)?;
             answers.extend(self.answer(&codes, &samples[group.start].query_coords)?);
         }
         self.add_start(&mut answers, samples)?;
         Ok(answers)
+    }
+
+    /// An error where memory has no room for such a batch. What had room once has it again: memory that was
+    /// freed may stay with the program.
+    fn check_room(&self, codes: &[Code]) -> Result<()> {
+        let sensors = codes
+            .iter()
+            .flat_map(|code| code.iter().map(Encoded::sensors));
+        let need = self.design.parts.need(codes.len(), sensors.sum(), 0);
+        let mut most = self.most.lock().expect("no thread failed with it");
+        if need > *most {
+            need.check().map_err(|what| {
+                let (name, samples) = (self.name().name(), codes.len());
+                Error::Unsuitable(format!("{name} on {samples} samples at a time {what}"))
+            })?;
+            *most = need;
+        }
+        Ok(())
     }
 
     /// The same for samples that were encoded before.
@@ -282,9 +306,17 @@ impl Operator {
                     Some(average) => average.branch(parts, &self.params, &codes)?,
                     None => parts.branch(&self.params, &codes)?,
                 };
-                for tau in self.functions(queries) {
-                    let values = contraction.shared(beta.clone(), tau);
-                    deal(parts.gated(&self.params, values));
+                let width = contraction.width();
+                let answers =
+                    |tau| parts.gated(&self.params, contraction.shared(beta.clone(), tau));
+                if queries.len().saturating_mul(width) <= KEPT {
+                    for tau in self.functions(queries) {
+                        deal(answers(tau));
+                    }
+                } else {
+                    for part in self.parts_of(queries.len()) {
+                        deal(answers(self.functions_at(queries, &part)));
+                    }
                 }
             }
         }
@@ -302,7 +334,23 @@ impl Operator {
         }
     }
 
-    /// τ at the queries, part by part.
+    /// So many queries, as many at a time as a decoder is to look at.
+    fn parts_of(&self, queries: usize) -> Vec<Vec<usize>> {
+        let contraction = self.design.parts.contraction().expect("functions");
+        let at_once = (ASKED / contraction.width()).clamp(1, QUERIES);
+        let all: Vec<usize> = (0..queries).collect();
+        all.chunks(at_once).map(<[usize]>::to_vec).collect()
+    }
+
+    /// τ at some of the queries.
+    fn functions_at(&self, queries: &Rows, some: &[usize]) -> Tensor<2> {
+        let contraction = self.design.parts.contraction().expect("functions");
+        let coords = self.design.scale_places(queries.select(some));
+        let places = self.params.place().rows(coords);
+        contraction.functions.at(&self.params, places)
+    }
+
+    /// τ at the queries, part by part, kept for the next samples that are asked there.
     fn functions(&self, queries: &Arc<Rows>) -> Vec<Tensor<2>> {
         let mut kept = self.kept.lock().expect("no thread failed with it");
         if let Some((places, tau)) = &*kept
@@ -310,18 +358,11 @@ impl Operator {
         {
             return tau.clone();
         }
-        let contraction = self.design.parts.contraction().expect("functions");
-        let place = self.params.place();
-        let all: Vec<usize> = (0..queries.len()).collect();
-        let parts = all.chunks(QUERIES).map(|part| {
-            let coords = self.design.scale_places(queries.select(part));
-            contraction.functions.at(&self.params, place.rows(coords))
-        });
-        let tau: Vec<Tensor<2>> = parts.collect();
-        let numbers = tau.iter().map(|t| t.dims().iter().product::<usize>());
-        if numbers.sum::<usize>() <= KEPT {
-            *kept = Some((queries.clone(), tau.clone()));
-        }
+        let parts = self.parts_of(queries.len()).into_iter();
+        let tau: Vec<Tensor<2>> = parts
+            .map(|part| self.functions_at(queries, &part))
+            .collect();
+        *kept = Some((queries.clone(), tau.clone()));
         tau
     }
 
@@ -344,11 +385,11 @@ impl Operator {
                 ),
             };
             doubts.extend(strays(&sensors.coords, &group.coords, [&one, &many]));
-            let places = sensors.coords.iter();
-            let places = places.map(|p| p.iter().map(|v| v.to_bits()).collect::<Vec<u32>>());
-            let located = sensors.coords.width() > 0;
-            let again = sensors.len() - places.collect::<HashSet<_>>().len();
-            if again > 0 && located && group.kind == Kind::Field {
+            let again = match group.kind {
+                Kind::Field => sensors.coords.duplicates(),
+                Kind::Points | Kind::Scalars => 0,
+            };
+            if again > 0 {
                 doubts.push(format!(
                     "{again} of {} {many} stand where another one stands: is the table of one sample only?",
                     sensors.len()

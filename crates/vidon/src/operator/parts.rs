@@ -7,17 +7,24 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::config::{MOST_PARAMETERS, ModelConfig};
+use vidon_kernels::available_memory;
+
+use crate::config::ModelConfig;
 use crate::cores::{Core, CoreConfig, Training};
 use crate::data::{Group, Meta, Rows, ScaledSample, Sensors};
 use crate::decoders::{Contraction, Decoder};
 use crate::encoders::{Encoded, Encoder, EncoderConfig};
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::network::{Entry, Extent, Init, Key, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
 use crate::sensors::Layout;
 use crate::spaces::{Basis, Symmetries, Symmetry};
 use crate::start::{Field, FieldKeys, StartConfig};
+
+/// Bytes that a training takes for every number: where it started, on the device and at its best, gradient, two
+/// moments, a running mean, and three copies of what a checkpoint has while it is written.
+const TRAINED: usize = 80;
 
 /// What every encoder made of one sample.
 pub(crate) type Code = Vec<Encoded>;
@@ -72,21 +79,45 @@ impl Queries {
     }
 }
 
+fn refuse(config: &ModelConfig, what: String) -> Error {
+    Error::setting("model", format!("{}: {what}", config.name().name()))
+}
+
 impl Parts {
-    /// The network for such data and its starting numbers, a function of the seed.
+    /// The network for such data and its starting numbers, a function of the seed. Refuses one that memory
+    /// has no room to train.
     pub fn new(config: &ModelConfig, meta: &Meta, seed: u64) -> Result<(Self, Vec<Entry>)> {
-        Self::with_at_most(MOST_PARAMETERS, config, meta, seed)
+        let (parts, plan) = Self::plan(available_memory() / TRAINED, config, meta, seed)?;
+        let numbers = plan.numbers();
+        let trained = Need::of(numbers, TRAINED).check();
+        trained.map_err(|what| {
+            refuse(
+                config,
+                format!("to be trained its {numbers} numbers {what}"),
+            )
+        })?;
+        Ok((parts, plan.draw()))
     }
 
-    /// Refuses a network of more than `limit` numbers before it takes their memory.
+    /// The same for numbers that are known, of which there are no more than `most`.
     pub fn with_at_most(
-        limit: usize,
+        most: usize,
         config: &ModelConfig,
         meta: &Meta,
-        seed: u64,
     ) -> Result<(Self, Vec<Entry>)> {
-        let refuse =
-            |what: String| Error::setting("model", format!("{}: {what}", config.name().name()));
+        let (parts, plan) = Self::plan(most, config, meta, 0)?;
+        match plan.numbers() {
+            numbers if numbers <= most => Ok((parts, plan.draw())),
+            numbers => {
+                let what = format!("it has {numbers} numbers, and the file no room for so many");
+                Err(refuse(config, what))
+            }
+        }
+    }
+
+    /// The parts, and the numbers that they want.
+    fn plan(most: usize, config: &ModelConfig, meta: &Meta, seed: u64) -> Result<(Self, Plan)> {
+        let refuse = |what: String| refuse(config, what);
         if let Some(fault) = meta.fault() {
             return Err(refuse(format!("the description of the data {fault}")));
         }
@@ -94,7 +125,7 @@ impl Parts {
             return Err(refuse(fault));
         }
         let groups = config.groups(meta).map_err(refuse)?;
-        let mut plan = Plan::new(stream(seed, "model", 0), limit);
+        let mut plan = Plan::new(stream(seed, "model", 0), most);
         let standardised = matches!(config.core, CoreConfig::Mlp(_));
         let encoders = config.encoders.iter().zip(&groups).map(|(encoder, &g)| {
             let group = &meta.groups[g];
@@ -111,13 +142,13 @@ impl Parts {
         let answer = (decoder.inputs(targets), answer.as_ref());
         let core = config.core.build(&mut plan, &encoders, answer, meta);
         let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
-        let start = config.start.as_ref().map(|StartConfig::Field(field)| Start {
-            field: FieldKeys::new(&mut plan, field, meta),
-            gate: plan.add("start.gate".into(), &[1], Init::Zero),
-        });
-        if plan.too_large {
-            return Err(refuse(format!("more than {limit} numbers")));
-        }
+        let start = config
+            .start
+            .as_ref()
+            .map(|StartConfig::Field(field)| Start {
+                field: FieldKeys::new(&mut plan, field, meta),
+                gate: plan.add("start.gate".into(), &[1], Init::Zero),
+            });
         let axes = |group: &Group| {
             let axes = group.coordinates().len();
             (axes < group.coords.len()).then_some(axes)
@@ -131,7 +162,31 @@ impl Parts {
             decoder,
             start,
         };
-        Ok((parts, plan.entries))
+        Ok((parts, plan))
+    }
+
+    /// What encoders, core and decoder take for so many samples, with so many sensors and queries in all:
+    /// values, and as much again on the way back.
+    pub fn need(&self, samples: usize, sensors: usize, queries: usize) -> Need {
+        let core = self.core.activations(samples, sensors).into_iter().max();
+        let seen = self.encoders.iter().map(|e| {
+            let sensor = sensors.saturating_mul(e.widest());
+            sensor.saturating_add(samples.saturating_mul(e.outputs()))
+        });
+        let asked = self
+            .contraction()
+            .map_or(0, |c| queries.saturating_mul(c.width()));
+        let numbers = seen.chain(core).chain([asked]);
+        numbers.fold(Need::default(), |all, own| {
+            all.and(Need::of(own, 2 * size_of::<f32>()))
+        })
+    }
+
+    /// What is kept of so many samples: the numbers that encoders make of them.
+    pub fn kept(&self, samples: usize) -> Need {
+        let encoders = self.encoders.iter();
+        let numbers = encoders.fold(0usize, |all, e| all.saturating_add(e.outputs()));
+        Need::of(samples.saturating_mul(numbers), size_of::<f32>())
     }
 
     pub fn config(&self) -> &ModelConfig {

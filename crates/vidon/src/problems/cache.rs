@@ -6,7 +6,6 @@
 //! the numbers (f32), and the CRC-32 of all that. Files are written atomically. One process at a time draws
 //! for a folder; another that wants the same waits, then reads.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::error::{Error, Result};
-use crate::files::write_file;
+use crate::files::{Lock, plain_file, plain_folder, write_file};
 use crate::problems::{Problem, Split};
 use crate::rng::{fnv1a, stream};
 
@@ -94,16 +93,14 @@ impl<'a> FunctionSource<'a> {
             self.draw_up_to(first, count, &mut pairs, stopped)?;
             return Ok(pairs);
         };
-        let file = folder.join(format!("{index:05}.fields"));
+        let file = plain_file(folder, format!("{index:05}.fields"))?;
         if let Some(pairs) = self.read(&file, Some(count)) {
             return Ok(pairs);
         }
         // The folder may have been deleted since.
         std::fs::create_dir_all(folder).map_err(Error::io("create the cache folder", folder))?;
-        // Held until the file is written; advisory, so a file system without locks only costs double work.
-        let lock_path = folder.join("lock");
-        let lock = File::create(&lock_path).map_err(Error::io("create", &lock_path))?;
-        let _ = lock.lock();
+        // Held until the file is written; without it, work is only done twice.
+        let _lock = Lock::wait(folder, "lock")?;
         if let Some(pairs) = self.read(&file, Some(count)) {
             return Ok(pairs);
         }
@@ -169,10 +166,13 @@ impl<'a> FunctionSource<'a> {
         let (header, body) = content.split_at_checked(HEADER)?;
         let number =
             |i: usize| u64::from_le_bytes(header[8 * i..8 * i + 8].try_into().unwrap()) as usize;
-        let (stored, pair_len, redrawn) = (number(1), number(2), number(3));
+        let pair_len = self.problem.stored_len();
+        // What the file says must be what is there, not the other way round.
+        let (stored, redrawn) = (body.len() / (4 * pair_len), number(3));
         let wanted = count.unwrap_or(stored);
-        let fits = pair_len == self.problem.stored_len()
-            && body.len() == 4 * stored * pair_len
+        let fits = body.len().is_multiple_of(4 * pair_len)
+            && (number(1), number(2)) == (stored, pair_len)
+            && redrawn <= stored * MOST_DRAWS
             && stored >= wanted;
         fits.then(|| Pairs {
             values: body[..4 * wanted * pair_len]
@@ -213,13 +213,10 @@ fn prepare(problem: &dyn Problem, split: Split, seed: u64, cache: &Path) -> Resu
     });
     let text = format!("{key:#}\n");
     let hash = fnv1a(&text, 0);
-    let folder = cache.join(format!(
-        "{}-{}-seed{seed}-{hash:016x}",
-        problem.name(),
-        split.name()
-    ));
+    let name = format!("{}-{}-seed{seed}-{hash:016x}", problem.name(), split.name());
+    let folder = plain_folder(cache, name)?;
     std::fs::create_dir_all(&folder).map_err(Error::io("create the cache folder", &folder))?;
-    let key_file = folder.join("key.json");
+    let key_file = plain_file(&folder, "key.json")?;
     match std::fs::read_to_string(&key_file) {
         Ok(found) if found == text => {}
         Ok(found) if serde_json::from_str::<serde_json::Value>(&found).is_ok() => {
@@ -337,5 +334,55 @@ mod tests {
         });
         assert!(values.iter().all(|v| v == &values[0]));
         assert_eq!(files(folder.path()).len(), 1);
+    }
+
+    /// Numbers whose product is too large for the machine; the file is drawn again.
+    #[test]
+    fn a_crafted_file_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = FunctionSource::new(&AllenCahn, Split::Val, 0, Some(folder.path())).unwrap();
+        let good = source.chunk(0, 1, &|| false).unwrap();
+        let file = files(folder.path()).remove(0);
+        let len = AllenCahn.stored_len() as u64;
+        // 4 · 2^62 · length wraps to nothing, the length of the body.
+        for numbers in [[1 << 62, len, 0], [u64::MAX, len, 0], [0, len, u64::MAX]] {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+            let crc = crc32(&bytes);
+            bytes.extend(crc.to_le_bytes());
+            std::fs::write(&file, bytes).unwrap();
+            let again = source.chunk(0, 1, &|| false).unwrap();
+            assert_eq!(
+                (again.from_cache, &again.values, again.redrawn),
+                (0, &good.values, good.redrawn)
+            );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_in_the_cache_is_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, victim) = (folder.path().join("cache"), folder.path().join("victim"));
+        std::fs::write(&victim, "dear").unwrap();
+        let draw =
+            || FunctionSource::new(&AllenCahn, Split::Val, 0, Some(&cache))?.chunk(0, 1, &|| false);
+        draw().unwrap();
+        let inner = files(&cache).remove(0).parent().unwrap().to_path_buf();
+        for name in ["lock", "key.json", "00000.fields"] {
+            // Where the file is whole, nobody asks for the lock.
+            std::fs::remove_file(inner.join("00000.fields")).unwrap();
+            let _ = std::fs::remove_file(inner.join(name));
+            symlink(&victim, inner.join(name)).unwrap();
+            let error = draw().unwrap_err().to_string();
+            assert!(error.contains(&format!("{name}: is a link")), "{error}");
+            std::fs::remove_file(inner.join(name)).unwrap();
+            draw().unwrap();
+        }
+        std::fs::rename(&inner, folder.path().join("elsewhere")).unwrap();
+        symlink(folder.path().join("elsewhere"), &inner).unwrap();
+        assert!(draw().unwrap_err().to_string().contains("is a link"));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"dear");
     }
 }

@@ -47,6 +47,11 @@ pub(crate) fn mean_and_spread<T: Copy + Into<f64>>(
                 .into(),
         ));
     }
+    if fits.len() == 1 {
+        return Err(Error::Unsuitable(
+            "a network cannot learn from one training sample: what differs from sample to sample is not known; give at least two".into(),
+        ));
+    }
     if largest == 0.0 {
         return Err(Error::Unsuitable(format!(
             "{} training samples, from all along the data, are all the same: there is nothing to learn from",

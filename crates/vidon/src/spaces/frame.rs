@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Channel;
 
+/// Ends beyond this leave no room for the squares of distances.
+const FARTHEST: f64 = 1e30;
 /// Most polynomials of time.
 const MOST_TIMES: usize = 64;
 
@@ -87,14 +89,10 @@ impl Frame {
         }
     }
 
-    /// What is wrong with it as a box of `dim` dimensions, if anything.
-    pub(crate) fn fault(&self, dim: usize) -> Option<String> {
-        let ends = self.lo.iter().zip(&self.hi);
+    /// What is wrong with it as a box of these coordinates, if anything.
+    pub(crate) fn fault(&self, coords: &[Channel]) -> Option<String> {
+        let dim = coords.len();
         let fits = self.lo.len() == dim && self.hi.len() == dim;
-        let proper = |(lo, hi): (&f64, &f64)| {
-            let within = |x: f64| x.abs() < 1e30;
-            within(*lo) && within(*hi) && lo < hi
-        };
         if self.times > 0 && dim < 2 {
             return Some("times belong to the last of at least two axes".into());
         }
@@ -104,11 +102,27 @@ impl Frame {
                 self.times
             ));
         }
-        (!fits || !ends.into_iter().all(proper)).then(|| {
-            format!(
-                "a frame needs {dim} finite lower and upper ends, lower < upper; got {:?} and {:?}",
+        if !fits {
+            return Some(format!(
+                "a frame needs {dim} lower and upper ends; got {:?} and {:?}",
                 self.lo, self.hi
-            )
+            ));
+        }
+        let ends = self.lo.iter().zip(&self.hi);
+        ends.zip(coords).find_map(|((lo, hi), coord)| {
+            let name = &coord.name;
+            if lo.is_nan() || hi.is_nan() {
+                return Some(format!(
+                    "the coordinate {name} is the same in all of the data, so that its box is not known: give it a range when the data is imported, or the frame its lo and hi"
+                ));
+            }
+            if lo >= hi {
+                return Some(format!("the frame of {name} has the lower end {lo:?} and the upper end {hi:?}; the lower one is less"));
+            }
+            let far = lo.abs().max(hi.abs()) >= FARTHEST;
+            far.then(|| {
+                format!("the frame of {name}, {lo:?} to {hi:?}, goes beyond {FARTHEST:e}: choose another unit")
+            })
         })
     }
 }

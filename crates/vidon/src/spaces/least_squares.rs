@@ -5,6 +5,7 @@
 //! the first with more places than functions, the second with fewer. All in double precision: λ may be far
 //! below what single precision resolves.
 
+use crate::memory::Need;
 use crate::spaces::basis::Basis;
 use crate::spaces::linalg::{Factor, Matrix, transposed_product};
 
@@ -20,6 +21,14 @@ pub(crate) enum LeastSquares {
 }
 
 impl LeastSquares {
+    /// What a fit of so many functions at so many places takes: Φ in single and double precision, the
+    /// system, and its factors.
+    pub fn need(functions: usize, places: usize) -> Need {
+        let size = functions.min(places);
+        let features = Need::of(functions.saturating_mul(places.min(AT_ONCE.max(size))), 20);
+        features.and(Need::of(size.saturating_mul(size), 3 * size_of::<f64>()))
+    }
+
     /// With a row of `known` a place.
     pub fn new(basis: &Basis, coords: &[f32], known: &Matrix) -> Self {
         let (n, m) = (basis.len(), known.rows());

@@ -270,7 +270,11 @@ impl Factor {
     /// A⁻¹
     pub fn inverse(&self) -> Matrix {
         let n = self.0.rows;
-        self.solve(&Matrix::from_fn(n, n, |i, j| if i == j { 1.0 } else { 0.0 }))
+        self.solve(&Matrix::from_fn(
+            n,
+            n,
+            |i, j| if i == j { 1.0 } else { 0.0 },
+        ))
     }
 
     /// Solves `A x = b` for every column b. Columns know nothing of each other: the bits of one do not depend

@@ -44,13 +44,21 @@ impl Features {
     pub fn new(config: &FeaturesConfig, covariates: Vec<[f64; 2]>) -> Self {
         let basis = Basis::new(config.frame.clone(), config.place);
         Self {
-            sizes: basis.mean_squares().iter().map(|m| m.sqrt().recip()).collect(),
+            sizes: basis
+                .mean_squares()
+                .iter()
+                .map(|m| m.sqrt().recip())
+                .collect(),
             axes: config.frame.lo.len(),
             products: config.products.min(config.place),
             squares: config.squares.min(config.place),
             covariates,
             basis,
         }
+    }
+
+    pub fn frame(&self) -> &Frame {
+        self.basis.frame()
     }
 
     /// Coordinates of a place, without its covariates.
@@ -65,7 +73,8 @@ impl Features {
     /// How large the coefficients of the functions are taken to be where nothing is known of them.
     pub fn amplitudes(&self) -> Vec<f64> {
         let orders = self.basis.orders();
-        let of = |count: usize, size: f64| orders[..count].iter().map(move |k| size / (1.0 + k * k));
+        let of =
+            |count: usize, size: f64| orders[..count].iter().map(move |k| size / (1.0 + k * k));
         let mut all: Vec<f64> = of(self.basis.len(), 1.0).collect();
         for _ in &self.covariates {
             all.extend(of(self.products, PRODUCT));
@@ -79,16 +88,19 @@ impl Features {
         let (n, width) = (self.basis.len(), self.len());
         let coords = places.first_columns(self.axes);
         let values = self.basis.evaluate(coords.data(), n);
-        let rows = values.par_chunks(n).enumerate().flat_map_iter(|(i, values)| {
-            let phi = |k: usize| values[k] as f64 * self.sizes[k];
-            let mut row: Vec<f64> = (0..n).map(phi).collect();
-            for (j, [mean, spread]) in self.covariates.iter().enumerate() {
-                let z = (places.row(i)[self.axes + j] as f64 - mean) / spread;
-                row.extend((0..self.products).map(|k| z * phi(k)));
-                row.extend((0..self.squares).map(|k| (z * z - 1.0) * phi(k)));
-            }
-            row
-        });
+        let rows = values
+            .par_chunks(n)
+            .enumerate()
+            .flat_map_iter(|(i, values)| {
+                let phi = |k: usize| values[k] as f64 * self.sizes[k];
+                let mut row: Vec<f64> = (0..n).map(phi).collect();
+                for (j, [mean, spread]) in self.covariates.iter().enumerate() {
+                    let z = (places.row(i)[self.axes + j] as f64 - mean) / spread;
+                    row.extend((0..self.products).map(|k| z * phi(k)));
+                    row.extend((0..self.squares).map(|k| (z * z - 1.0) * phi(k)));
+                }
+                row
+            });
         Matrix::of(width, rows.collect())
     }
 }
@@ -106,7 +118,14 @@ pub(super) fn standards<'a>(places: impl Iterator<Item = &'a Rows>, axes: usize)
     let standard = |[count, sum, squares]: &[f64; 3]| {
         let mean = sum / count;
         let variance = squares / count - mean * mean;
-        [mean, if variance > 1e-12 * squares { variance.sqrt() } else { 1.0 }]
+        [
+            mean,
+            if variance > 1e-12 * squares {
+                variance.sqrt()
+            } else {
+                1.0
+            },
+        ]
     };
     sums.iter().map(standard).collect()
 }

@@ -5,7 +5,8 @@
 //!
 //! - smooth functions f with coefficients c ~ N(μ, Σ), of all quantities together: mean and covariance are what many
 //!   samples have in common (seasons, lapse rates, what today says of tomorrow), learned by expectation and maximisation,
-//! - a short range s with the covariance S_qq' exp(-√Σ_i ((x_i - x'_i)/r_i)²), of which a sensor knows its neighbourhood,
+//! - a short range s with the covariance S_qq' k(x, x'), k = (1 - a) exp(-√Σ_i ((x_i - x'_i)/r_i)²) + a [x = x'], of which
+//!   a sensor knows its neighbourhood, and a share a that is the place's alone,
 //! - noise of a size σ_q in every reading, whatever the number of sensors,
 //! - known places (`places.rs`): what is peculiar to a place that reports again and again.
 //!
@@ -52,12 +53,27 @@ pub struct FieldConfig {
 impl FieldConfig {
     /// Which group of the data it sees.
     pub(crate) fn group_among(&self, groups: &[Group]) -> std::result::Result<usize, String> {
-        let fields = || groups.iter().enumerate().filter(|(_, g)| g.kind == Kind::Field);
-        let names = || fields().map(|(_, g)| &g.name[..]).collect::<Vec<_>>().join(", ");
+        let fields = || {
+            groups
+                .iter()
+                .enumerate()
+                .filter(|(_, g)| g.kind == Kind::Field)
+        };
+        let names = || {
+            fields()
+                .map(|(_, g)| &g.name[..])
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match &self.group {
             Some(name) => {
                 let found = fields().find(|(_, g)| g.name == *name).map(|(i, _)| i);
-                found.ok_or_else(|| format!("start: no group {name} reads a function; there are: {}", names()))
+                found.ok_or_else(|| {
+                    format!(
+                        "start: no group {name} reads a function; there are: {}",
+                        names()
+                    )
+                })
             }
             None if fields().count() == 1 => Ok(fields().next().expect("one").0),
             None => Err(format!(
@@ -86,16 +102,21 @@ impl FieldConfig {
         if asked.len() != group.coords.len() || !other.fold(true, |all, same| all && same) {
             return Some("start: a field has the same coordinates and covariates at sensors and queries, in one order".into());
         }
-        let functions = self.features.place.saturating_mul(1 + 2 * group.coords.len());
+        let functions = self
+            .features
+            .place
+            .saturating_mul(1 + 2 * group.coords.len());
         if functions.saturating_mul(self.quantities(meta)) > MOST_FUNCTIONS {
-            return Some(format!("start: a field has at most {MOST_FUNCTIONS} functions"));
+            return Some(format!(
+                "start: a field has at most {MOST_FUNCTIONS} functions"
+            ));
         }
         if self.places > MOST_PLACES || self.directions > MOST_FUNCTIONS {
             return Some(format!("start: a field knows at most {MOST_PLACES} places"));
         }
         match self.features.place {
             0 => None,
-            _ => self.features.frame.fault(group.coordinates().len()),
+            _ => self.features.frame.fault(group.coordinates()),
         }
     }
 
@@ -146,6 +167,8 @@ pub(super) struct Numbers {
 pub(super) struct Near {
     /// r of every coordinate.
     pub ranges: Vec<f64>,
+    /// a
+    pub alone: f64,
     /// S_qq
     pub sizes: Vec<f64>,
     /// σ_q²
@@ -168,11 +191,14 @@ pub(super) struct Places {
 }
 
 impl Near {
-    /// exp(-√Σ_i ((a_i - b_i)/r_i)²)
+    /// k(x, x')
     pub fn kernel(&self, a: &[f32], b: &[f32]) -> f64 {
+        if a == b {
+            return 1.0;
+        }
         let axes = a.iter().zip(b).zip(&self.ranges);
         let square: f64 = axes.map(|((a, b), r)| ((a - b) as f64 / r).powi(2)).sum();
-        (-square.sqrt()).exp()
+        (1.0 - self.alone) * (-square.sqrt()).exp()
     }
 
     /// S_qq'
@@ -227,7 +253,11 @@ impl Field {
             group,
             features: Features::new(&config.features, numbers.covariates.clone()),
             targets,
-            known: places.map(bits).enumerate().map(|(i, bits)| (bits, i)).collect(),
+            known: places
+                .map(bits)
+                .enumerate()
+                .map(|(i, bits)| (bits, i))
+                .collect(),
             numbers,
         }
     }
@@ -239,13 +269,22 @@ impl Field {
     }
 
     /// Values at places, a column a quantity; what is missing is left out.
-    pub(super) fn observe_as(&self, places: &Rows, values: &Rows, quantities: &[usize]) -> Observed {
+    pub(super) fn observe_as(
+        &self,
+        places: &Rows,
+        values: &Rows,
+        quantities: &[usize],
+    ) -> Observed {
         let mut readings = Vec::with_capacity(values.data().len());
         for (place, row) in values.iter().enumerate() {
             for (&quantity, v) in quantities.iter().zip(row).filter(|(_, v)| !v.is_nan()) {
                 let [mean, spread] = self.numbers.units[quantity];
                 let value = (*v as f64 - mean) / spread;
-                readings.push(Reading { place, quantity, value });
+                readings.push(Reading {
+                    place,
+                    quantity,
+                    value,
+                });
             }
         }
         Observed {
@@ -298,7 +337,12 @@ impl Field {
 
     /// What readings differ from the mean.
     pub(super) fn departures(&self, observed: &Observed, rows: &Matrix) -> Vec<f64> {
-        let mean = |row: &[f64]| row.iter().zip(&self.numbers.mean).map(|(f, m)| f * m).sum::<f64>();
+        let mean = |row: &[f64]| {
+            row.iter()
+                .zip(&self.numbers.mean)
+                .map(|(f, m)| f * m)
+                .sum::<f64>()
+        };
         let means = rows.numbers().chunks(rows.columns().max(1)).map(mean);
         let pairs = observed.readings.iter().zip(means);
         pairs.map(|(reading, mean)| reading.value - mean).collect()
@@ -324,7 +368,8 @@ impl Field {
             None => {
                 let all = places.coords.chunks(axes).enumerate();
                 let near = &self.numbers.near;
-                all.map(|(i, there)| near.kernel(coords, there) * part(&places.between, i)).sum()
+                all.map(|(i, there)| near.kernel(coords, there) * part(&places.between, i))
+                    .sum()
             }
         }
     }
@@ -336,7 +381,9 @@ impl Field {
             sums.iter_mut().zip(row).for_each(|(s, f)| *s += w * f);
         }
         let covariance = self.numbers.covariance.numbers().chunks(sums.len().max(1));
-        covariance.map(|row| row.iter().zip(&sums).map(|(a, b)| a * b).sum()).collect()
+        covariance
+            .map(|row| row.iter().zip(&sums).map(|(a, b)| a * b).sum())
+            .collect()
     }
 
     /// 1, and how far the field is along its directions, as the readings say without any effect of places.
@@ -367,12 +414,21 @@ impl Field {
         let scores = self.scores(&self.pull(&rows, &weights));
         if !self.known.is_empty() {
             let effects = self.effects(observed, &scores);
-            let rest: Vec<f64> = departures.iter().zip(&effects).map(|(d, e)| d - e).collect();
+            let rest: Vec<f64> = departures
+                .iter()
+                .zip(&effects)
+                .map(|(d, e)| d - e)
+                .collect();
             weights = solve(&rest);
         }
         let pulled = self.pull(&rows, &weights);
         let coefs = pulled.iter().zip(&self.numbers.mean).map(|(c, m)| c + m);
-        Ok(Known { observed, coefs: coefs.collect(), weights, scores })
+        Ok(Known {
+            observed,
+            coefs: coefs.collect(),
+            weights,
+            scores,
+        })
     }
 
     /// The targets at queries, in physical units.
@@ -396,15 +452,22 @@ impl Field {
         let (n, near) = (self.features.len(), &self.numbers.near);
         let functions = &self.features.at(queries);
         let coords = queries.first_columns(self.features.axes());
-        let Observed { coords: places, readings, .. } = known.observed;
+        let Observed {
+            coords: places,
+            readings,
+            ..
+        } = known.observed;
         let answer = |i: usize| {
             let at = coords.row(i);
-            let close: Vec<f64> = (0..places.len()).map(|j| near.kernel(at, places.row(j))).collect();
+            let close: Vec<f64> = (0..places.len())
+                .map(|j| near.kernel(at, places.row(j)))
+                .collect();
             let value = move |&q: &usize| {
                 let smooth = (0..n).map(|k| functions[(i, k)] * known.coefs[q * n + k]);
                 let short = readings.iter().zip(&known.weights);
                 let short = short.map(|(r, w)| near.size(q, r.quantity) * close[r.place] * w);
-                let sum = smooth.sum::<f64>() + short.sum::<f64>() + self.effect(at, q, &known.scores);
+                let sum =
+                    smooth.sum::<f64>() + short.sum::<f64>() + self.effect(at, q, &known.scores);
                 let [mean, spread] = self.numbers.units[q];
                 (mean + spread * sum) as f32
             };
@@ -423,6 +486,7 @@ pub(crate) struct FieldKeys {
     units: Key,
     mean: Key,
     covariance: Key,
+    /// r of every coordinate, and a.
     ranges: Key,
     /// S_qq, σ_q², partners and ties of every quantity.
     near: Key,
@@ -437,7 +501,8 @@ impl FieldKeys {
         let covariates = group.coords.len() - axes;
         let features = Features::new(&config.features, vec![[0.0, 1.0]; covariates]);
         let width = features.len() * quantities;
-        let mut fixed = |name: &str, shape: &[usize]| plan.add(format!("field.{name}"), shape, Init::Fixed);
+        let mut fixed =
+            |name: &str, shape: &[usize]| plan.add(format!("field.{name}"), shape, Init::Fixed);
         let some = |count: usize| (count > 0).then_some(());
         let effects = quantities * (1 + config.directions);
         Self {
@@ -446,7 +511,7 @@ impl FieldKeys {
             units: fixed("units", &[quantities, 2]),
             mean: fixed("mean", &[width]),
             covariance: fixed("covariance", &[width, width]),
-            ranges: fixed("ranges", &[axes]),
+            ranges: fixed("ranges", &[axes + 1]),
             near: fixed("near", &[4, quantities]),
             places: some(config.places).map(|()| {
                 let coords = fixed("places", &[config.places, axes]);
@@ -466,13 +531,25 @@ impl FieldKeys {
         if let Some(key) = self.covariates {
             key.set(entries, single(numbers.covariates.as_flattened()));
         }
-        self.units.set(entries, single(numbers.units.as_flattened()));
+        self.units
+            .set(entries, single(numbers.units.as_flattened()));
         self.mean.set(entries, single(&numbers.mean));
-        self.covariance.set(entries, single(numbers.covariance.numbers()));
-        self.ranges.set(entries, single(&numbers.near.ranges));
-        let Near { sizes, noises, partners, ties, .. } = &numbers.near;
+        self.covariance
+            .set(entries, single(numbers.covariance.numbers()));
+        let ranges = [&numbers.near.ranges[..], &[numbers.near.alone]].concat();
+        self.ranges.set(entries, single(&ranges));
+        let Near {
+            sizes,
+            noises,
+            partners,
+            ties,
+            ..
+        } = &numbers.near;
         let partners: Vec<f64> = partners.iter().map(|p| *p as f64).collect();
-        self.near.set(entries, single(&[&sizes[..], noises, &partners, ties].concat()));
+        self.near.set(
+            entries,
+            single(&[&sizes[..], noises, &partners, ties].concat()),
+        );
         if let Some([coords, effects, between]) = self.places {
             coords.set(entries, numbers.places.coords.clone());
             effects.set(entries, single(numbers.places.effects.numbers()));
@@ -485,27 +562,46 @@ impl FieldKeys {
 
     /// The field of stored numbers.
     pub fn field(&self, entries: &[Entry], meta: &Meta) -> Field {
-        let double = |key: Key| key.of(entries).iter().map(|v| *v as f64).collect::<Vec<f64>>();
-        let pairs = |key: Key| double(key).chunks(2).map(|c| [c[0], c[1]]).collect::<Vec<[f64; 2]>>();
+        let double = |key: Key| {
+            key.of(entries)
+                .iter()
+                .map(|v| *v as f64)
+                .collect::<Vec<f64>>()
+        };
+        let pairs = |key: Key| {
+            double(key)
+                .chunks(2)
+                .map(|c| [c[0], c[1]])
+                .collect::<Vec<[f64; 2]>>()
+        };
         let (mean, units) = (double(self.mean), pairs(self.units));
         let near = double(self.near);
         let [sizes, noises, partners, ties] =
             [0, 1, 2, 3].map(|i| near[i * units.len()..(i + 1) * units.len()].to_vec());
         let partner = |p: &f64| (*p as usize).min(units.len() - 1);
+        let mut ranges = double(self.ranges);
+        let alone = ranges.pop().expect("planned");
         let width = mean.len();
         let effects = units.len() * (1 + self.config.directions);
         let table = |key: Key| Matrix::of(effects, double(key));
         let places = Places {
-            coords: self.places.map_or(Vec::new(), |[key, ..]| key.of(entries).to_vec()),
-            effects: self.places.map_or(Matrix::of(effects, vec![]), |keys| table(keys[1])),
-            between: self.places.map_or(Matrix::of(effects, vec![]), |keys| table(keys[2])),
+            coords: self
+                .places
+                .map_or(Vec::new(), |[key, ..]| key.of(entries).to_vec()),
+            effects: self
+                .places
+                .map_or(Matrix::of(effects, vec![]), |keys| table(keys[1])),
+            between: self
+                .places
+                .map_or(Matrix::of(effects, vec![]), |keys| table(keys[2])),
             directions: Matrix::of(width, self.directions.map_or(Vec::new(), double)),
         };
         let numbers = Numbers {
             covariates: self.covariates.map_or(Vec::new(), pairs),
             covariance: Matrix::of(width, double(self.covariance)),
             near: Near {
-                ranges: double(self.ranges),
+                ranges,
+                alone,
                 partners: partners.iter().map(partner).collect(),
                 sizes,
                 noises,

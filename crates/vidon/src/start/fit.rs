@@ -19,9 +19,7 @@ use crate::rng::stream;
 use crate::spaces::linalg::{Factor, Matrix};
 use crate::spaces::{Family, Frame, all_along};
 use crate::start::features::{Features, FeaturesConfig, standards};
-use crate::start::field::{
-    Field, FieldConfig, Near, Numbers, Observed, Places, among_readings,
-};
+use crate::start::field::{Field, FieldConfig, Near, Numbers, Observed, Places, among_readings};
 use crate::start::places;
 
 /// Training samples that are looked at, and readings of each.
@@ -37,6 +35,9 @@ const ROUNDS: usize = 8;
 const DRAW: f64 = 5.0;
 /// Choices of the number of functions of a place; products are a third of them, squares a sixth.
 const FUNCTIONS: [usize; 4] = [6, 12, 20, 36];
+/// Ranges are between such shares of the sides of the box.
+const NARROW: f64 = 64.0;
+const WIDE: f64 = 4.0;
 /// Rounds over the numbers of the short range.
 const SEARCHES: usize = 4;
 
@@ -60,15 +61,22 @@ pub(crate) fn fit(
     }
     let group = config.group_among(&meta.groups).map_err(refuse)?;
     let some: Vec<&Sample> = all_along(train, SAMPLES).collect();
-    let small: Vec<Sample> = some.iter().enumerate().map(|(i, s)| fewer(s, group, i)).collect();
+    let small: Vec<Sample> = some
+        .iter()
+        .enumerate()
+        .map(|(i, s)| fewer(s, group, i))
+        .collect();
     let val: Vec<&Sample> = all_along(val, SAMPLES).collect();
     let own = &meta.groups[group];
     let (axes, coords) = (own.coordinates().len(), own.coordinates());
     let places = small.iter().map(|s| &s.groups[group].coords);
     let covariates = standards(places, axes);
-    let mut frame = Frame { family: Family::Cosine, ..config.features.frame.clone() };
+    let mut frame = Frame {
+        family: Family::Cosine,
+        ..config.features.frame.clone()
+    };
     frame.fill(coords);
-    if let Some(fault) = frame.fault(axes) {
+    if let Some(fault) = frame.fault(coords) {
         return Err(refuse(fault));
     }
     let alike = among_readings(own, meta).is_some();
@@ -99,8 +107,11 @@ pub(crate) fn fit(
             search(&mut field, &examples);
             expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
             near = Some(field.numbers.near.clone());
-            let (known, with_places) = places::learn(&chosen, meta, &field, &examples)?;
-            for (config, field) in [(chosen, field), (known, with_places)] {
+            let known = places::STRENGTHS
+                .iter()
+                .map(|&strength| places::learn(&chosen, meta, &field, &examples, strength));
+            let known: Vec<(FieldConfig, Field)> = known.collect::<Result<_>>()?;
+            for (config, field) in std::iter::once((chosen, field)).chain(known) {
                 let miss = error(&field, &val)?;
                 if best.as_ref().is_none_or(|b| miss < b.0) {
                     best = Some((miss, config, field));
@@ -140,9 +151,13 @@ fn begin(
     let group = config.group_among(&meta.groups).expect("checked before");
     let own = &meta.groups[group];
     let readings = |c: usize| -> Vec<f32> {
-        samples.iter().flat_map(|s| s.groups[group].values.column(c)).collect()
+        samples
+            .iter()
+            .flat_map(|s| s.groups[group].values.column(c))
+            .collect()
     };
-    let targets = |c: usize| -> Vec<f32> { samples.iter().flat_map(|s| s.targets.column(c)).collect() };
+    let targets =
+        |c: usize| -> Vec<f32> { samples.iter().flat_map(|s| s.targets.column(c)).collect() };
     let mut columns: Vec<Vec<f32>> = (0..own.values.len()).map(readings).collect();
     if config.apart {
         columns.extend((0..meta.targets.len()).map(targets));
@@ -162,9 +177,15 @@ fn begin(
             }
         }
     }
-    let sides = config.features.frame.lo.iter().zip(&config.features.frame.hi);
+    let sides = config
+        .features
+        .frame
+        .lo
+        .iter()
+        .zip(&config.features.frame.hi);
     let near = near.unwrap_or_else(|| Near {
         ranges: sides.map(|(lo, hi)| (hi - lo) / 6.0).collect(),
+        alone: 0.2,
         sizes: vec![0.05; quantities],
         noises: vec![0.05; quantities],
         ties: vec![0.5; quantities],
@@ -205,7 +226,10 @@ fn examples(field: &Field, samples: &[Sample], group: usize) -> Vec<Example> {
         let mut all = field.observe(sensors);
         let asked = field.observe_as(&s.query_coords, &s.targets, &field.targets);
         all.join(asked);
-        Example { all, sensors: field.observe(sensors) }
+        Example {
+            all,
+            sensors: field.observe(sensors),
+        }
     };
     samples.par_iter().map(example).collect()
 }
@@ -242,7 +266,10 @@ fn normal(field: &Field, example: &Example) -> Option<Normal> {
     let values = Matrix::of(1, observed.readings.iter().map(|r| r.value).collect());
     let mut right = Matrix::zeros(width, 1);
     right.add_product(1.0, weighed.view().transposed(), values.view());
-    Some(Normal { square, right: right.numbers().to_vec() })
+    Some(Normal {
+        square,
+        right: right.numbers().to_vec(),
+    })
 }
 
 fn indefinite() -> Error {
@@ -251,13 +278,17 @@ fn indefinite() -> Error {
 
 /// Moves μ and Σ to where they explain the samples best.
 fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -> Result<()> {
-    let normals = examples.par_iter().map(|e| normal(field, e).ok_or_else(indefinite));
+    let normals = examples
+        .par_iter()
+        .map(|e| normal(field, e).ok_or_else(indefinite));
     let normals: Vec<Normal> = normals.collect::<Result<_>>()?;
     let amplitudes = field.features.amplitudes();
     let width = field.numbers.mean.len();
     let count = normals.len() as f64;
     for _ in 0..rounds {
-        let prior = Factor::with_ridge(&field.numbers.covariance, 1e-9).ok_or_else(indefinite)?.inverse();
+        let prior = Factor::with_ridge(&field.numbers.covariance, 1e-9)
+            .ok_or_else(indefinite)?
+            .inverse();
         let mean = Matrix::of(1, field.numbers.mean.clone());
         let expect = |n: &Normal| -> Result<(Vec<f64>, Matrix)> {
             let mut sum = prior.clone();
@@ -266,10 +297,15 @@ fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -
             let mut rest = Matrix::of(1, n.right.clone());
             rest.add_product(-1.0, n.square.view(), mean.view());
             let step = factor.solve(&rest);
-            let found = step.numbers().iter().zip(mean.numbers()).map(|(s, m)| s + m);
+            let found = step
+                .numbers()
+                .iter()
+                .zip(mean.numbers())
+                .map(|(s, m)| s + m);
             Ok((found.collect(), factor.inverse()))
         };
-        let found: Vec<(Vec<f64>, Matrix)> = normals.par_iter().map(expect).collect::<Result<_>>()?;
+        let found: Vec<(Vec<f64>, Matrix)> =
+            normals.par_iter().map(expect).collect::<Result<_>>()?;
         let mut centre = vec![0.0; width];
         for (m, _) in &found {
             centre.iter_mut().zip(m).for_each(|(c, m)| *c += m / count);
@@ -278,7 +314,9 @@ fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -
         for (i, a) in (0..width).map(|i| (i, amplitudes[i % amplitudes.len()])) {
             sum[(i, i)] = DRAW * a * a;
         }
-        let apart = found.iter().flat_map(|(m, _)| m.iter().zip(&centre).map(|(m, c)| m - c));
+        let apart = found
+            .iter()
+            .flat_map(|(m, _)| m.iter().zip(&centre).map(|(m, c)| m - c));
         let apart = Matrix::of(width, apart.collect());
         sum.add_product(1.0, apart.view().transposed(), apart.view());
         found.iter().for_each(|(_, spread)| sum.add(1.0, spread));
@@ -297,10 +335,20 @@ fn surprise(field: &Field, judged: &[Observed]) -> f64 {
         };
         let departures = Matrix::of(1, field.departures(observed, &rows));
         let solved = factor.solve(&departures);
-        let square: f64 = departures.numbers().iter().zip(solved.numbers()).map(|(a, b)| a * b).sum();
+        let square: f64 = departures
+            .numbers()
+            .iter()
+            .zip(solved.numbers())
+            .map(|(a, b)| a * b)
+            .sum();
         0.5 * (square + factor.log_determinant())
     };
-    judged.par_iter().map(own).collect::<Vec<f64>>().iter().sum()
+    judged
+        .par_iter()
+        .map(own)
+        .collect::<Vec<f64>>()
+        .iter()
+        .sum()
 }
 
 /// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
@@ -308,8 +356,24 @@ fn search(field: &mut Field, examples: &[Example]) {
     let some = all_along(examples, JUDGED).enumerate();
     let judged: Vec<Observed> = some.map(|(i, e)| part(&e.all, i)).collect();
     let mut best = surprise(field, &judged);
-    let Near { ranges, sizes, noises, partners, .. } = &field.numbers.near;
-    let mut moves: Vec<Move> = (0..ranges.len()).map(Move::Range).collect();
+    let Near {
+        ranges,
+        sizes,
+        noises,
+        partners,
+        ..
+    } = &field.numbers.near;
+    let frame = field.features.frame();
+    let sides: Vec<f64> = frame
+        .lo
+        .iter()
+        .zip(&frame.hi)
+        .map(|(lo, hi)| hi - lo)
+        .collect();
+    let mut moves: Vec<Move> = (0..ranges.len())
+        .map(|i| Move::Range(i, sides[i]))
+        .collect();
+    moves.push(Move::Alone);
     moves.extend((0..sizes.len()).map(Move::Size));
     moves.extend((0..noises.len()).map(Move::Noise));
     let pairs = partners.iter().enumerate().filter(|(q, p)| q < p);
@@ -321,7 +385,11 @@ fn search(field: &mut Field, examples: &[Example]) {
                 loop {
                     let before = field.numbers.near.clone();
                     step.take(&mut field.numbers.near, direction);
-                    let found = if field.numbers.near == before { f64::INFINITY } else { surprise(field, &judged) };
+                    let found = if field.numbers.near == before {
+                        f64::INFINITY
+                    } else {
+                        surprise(field, &judged)
+                    };
                     if found >= best {
                         field.numbers.near = before;
                         break;
@@ -336,7 +404,9 @@ fn search(field: &mut Field, examples: &[Example]) {
 
 /// A number of the short range that can be changed.
 enum Move {
-    Range(usize),
+    /// Of a coordinate whose box has this side.
+    Range(usize, f64),
+    Alone,
     Size(usize),
     Noise(usize),
     Tie(usize),
@@ -345,7 +415,10 @@ enum Move {
 impl Move {
     fn take(&self, near: &mut Near, factor: f64) {
         match *self {
-            Move::Range(i) => near.ranges[i] *= factor,
+            Move::Range(i, side) => {
+                near.ranges[i] = (near.ranges[i] * factor).clamp(side / NARROW, side * WIDE);
+            }
+            Move::Alone => near.alone = (near.alone + 0.15 * factor.ln()).clamp(0.0, 0.95),
             Move::Size(q) => near.sizes[q] = (near.sizes[q] * factor).clamp(1e-4, 4.0),
             Move::Noise(q) => near.noises[q] = (near.noises[q] * factor).clamp(1e-4, 4.0),
             Move::Tie(q) => {
@@ -374,8 +447,16 @@ fn part(observed: &Observed, index: usize) -> Observed {
 fn error(field: &Field, samples: &[&Sample]) -> Result<f64> {
     let own = |s: &&Sample| -> Result<[f64; 2]> {
         let found: Rows = field.predict(&s.groups, &s.query_coords)?;
-        let spreads: Vec<f64> = field.targets.iter().map(|&q| field.numbers.units[q][1]).collect();
-        let pairs = found.data().iter().zip(s.targets.data()).zip(spreads.iter().cycle());
+        let spreads: Vec<f64> = field
+            .targets
+            .iter()
+            .map(|&q| field.numbers.units[q][1])
+            .collect();
+        let pairs = found
+            .data()
+            .iter()
+            .zip(s.targets.data())
+            .zip(spreads.iter().cycle());
         let known = pairs.filter(|((_, t), _)| !t.is_nan());
         let squares = known.map(|((f, t), spread)| (((f - t) as f64) / spread).powi(2));
         Ok(squares.fold([0.0, 0.0], |[sum, count], s| [sum + s, count + 1.0]))

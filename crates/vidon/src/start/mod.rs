@@ -9,6 +9,8 @@ mod features;
 mod field;
 mod fit;
 mod places;
+#[cfg(test)]
+mod tests;
 
 pub use features::FeaturesConfig;
 pub use field::FieldConfig;

@@ -18,9 +18,9 @@ use crate::start::fit::Example;
 
 /// A place is known once it is in so many samples.
 const REPORTS: usize = 8;
-/// How large effects are taken to be, beside the noise: a constant one, and one that goes with a direction.
-const CONSTANT: f64 = 0.3;
-const DIRECTED: f64 = 0.03;
+/// How large effects are taken to be beside the noise, to choose from; one that goes with a direction is smaller.
+pub(super) const STRENGTHS: [f64; 2] = [0.3, 3.0];
+const DIRECTED: f64 = 0.1;
 /// Directions.
 const DIRECTIONS: usize = 4;
 const ROUNDS: usize = 2;
@@ -41,6 +41,7 @@ pub(super) fn learn(
     meta: &Meta,
     field: &Field,
     examples: &[Example],
+    strength: f64,
 ) -> Result<(FieldConfig, Field)> {
     let coords = frequent(examples);
     if coords.is_empty() {
@@ -69,16 +70,27 @@ pub(super) fn learn(
     let examples: Vec<(Vec<f64>, &Example)> = examples.collect::<Result<_>>()?;
     for _ in 0..ROUNDS {
         let off = examples.par_iter().map(|(scores, example)| {
-            let observed = if config.apart { &example.sensors } else { &example.all };
+            let observed = if config.apart {
+                &example.sensors
+            } else {
+                &example.all
+            };
             peculiar(&field, observed, scores)
         });
         let off: Vec<Vec<Peculiar>> = off.collect::<Result<_>>()?;
-        regress(&mut field, off.into_iter().flatten(), 0..readings)?;
+        regress(&mut field, off.into_iter().flatten(), 0..readings, strength)?;
     }
     if config.apart {
-        let off = examples.par_iter().map(|(scores, example)| unforeseen(&field, example, scores, readings));
+        let off = examples
+            .par_iter()
+            .map(|(scores, example)| unforeseen(&field, example, scores, readings));
         let off: Vec<Vec<Peculiar>> = off.collect::<Result<_>>()?;
-        regress(&mut field, off.into_iter().flatten(), readings..quantities)?;
+        regress(
+            &mut field,
+            off.into_iter().flatten(),
+            readings..quantities,
+            strength,
+        )?;
     }
     spread_out(&mut field)?;
     Ok((config, field))
@@ -88,15 +100,26 @@ pub(super) fn learn(
 fn frequent(examples: &[Example]) -> Vec<f32> {
     let mut counts: HashMap<Vec<u32>, usize> = HashMap::new();
     for example in examples {
-        let mut own: Vec<Vec<u32>> = example.all.coords.iter().map(|p| p.iter().map(|v| v.to_bits()).collect()).collect();
+        let mut own: Vec<Vec<u32>> = example
+            .all
+            .coords
+            .iter()
+            .map(|p| p.iter().map(|v| v.to_bits()).collect())
+            .collect();
         own.sort_unstable();
         own.dedup();
-        own.into_iter().for_each(|place| *counts.entry(place).or_default() += 1);
+        own.into_iter()
+            .for_each(|place| *counts.entry(place).or_default() += 1);
     }
-    let mut often: Vec<(Vec<u32>, usize)> = counts.into_iter().filter(|(_, n)| *n >= REPORTS).collect();
+    let mut often: Vec<(Vec<u32>, usize)> =
+        counts.into_iter().filter(|(_, n)| *n >= REPORTS).collect();
     often.sort_unstable_by(|(a, n), (b, m)| m.cmp(n).then(a.cmp(b)));
     often.truncate(MOST_PLACES);
-    often.into_iter().flat_map(|(place, _)| place).map(f32::from_bits).collect()
+    often
+        .into_iter()
+        .flat_map(|(place, _)| place)
+        .map(f32::from_bits)
+        .collect()
 }
 
 /// The leading eigenvectors of the readings' part of Σ, over the roots of their eigenvalues.
@@ -138,44 +161,73 @@ fn scored<'a>(field: &Field, example: &'a Example) -> Result<(Vec<f64>, &'a Exam
 ///   off_i = (V⁻¹e)_i/(V⁻¹)_ii with the variance 1/(V⁻¹)_ii.
 fn peculiar(field: &Field, observed: &Observed, scores: &[f64]) -> Result<Vec<Peculiar>> {
     let rows = field.rows(observed);
-    let inverse = field.covariance(observed, &rows).ok_or_else(indefinite)?.inverse();
+    let inverse = field
+        .covariance(observed, &rows)
+        .ok_or_else(indefinite)?
+        .inverse();
     let effects = field.effects(observed, scores);
     let departures = field.departures(observed, &rows);
-    let rest: Vec<f64> = departures.iter().zip(&effects).map(|(d, e)| d - e).collect();
-    let each = observed.readings.iter().enumerate().filter_map(|(i, reading)| {
-        let place = field.place(observed.coords.row(reading.place))?;
-        let row = inverse.numbers()[i * rest.len()..(i + 1) * rest.len()].iter();
-        let root = inverse[(i, i)].sqrt();
-        let weighed: f64 = row.zip(&rest).map(|(a, b)| a * b).sum();
-        Some(Peculiar {
-            effect: (place, reading.quantity),
-            scores: scores.iter().map(|s| s * root).collect(),
-            off: weighed / root + effects[i] * root,
-        })
-    });
+    let rest: Vec<f64> = departures
+        .iter()
+        .zip(&effects)
+        .map(|(d, e)| d - e)
+        .collect();
+    let each = observed
+        .readings
+        .iter()
+        .enumerate()
+        .filter_map(|(i, reading)| {
+            let place = field.place(observed.coords.row(reading.place))?;
+            let row = inverse.numbers()[i * rest.len()..(i + 1) * rest.len()].iter();
+            let root = inverse[(i, i)].sqrt();
+            let weighed: f64 = row.zip(&rest).map(|(a, b)| a * b).sum();
+            Some(Peculiar {
+                effect: (place, reading.quantity),
+                scores: scores.iter().map(|s| s * root).collect(),
+                off: weighed / root + effects[i] * root,
+            })
+        });
     Ok(each.collect())
 }
 
 /// The same of targets, beside what the sensors say of them.
-fn unforeseen(field: &Field, example: &Example, scores: &[f64], readings: usize) -> Result<Vec<Peculiar>> {
+fn unforeseen(
+    field: &Field,
+    example: &Example,
+    scores: &[f64],
+    readings: usize,
+) -> Result<Vec<Peculiar>> {
     let rows = field.rows(&example.all);
     let asked = |i: &usize| example.all.readings[*i].quantity >= readings;
-    let (targets, sensors): (Vec<usize>, Vec<usize>) = (0..example.all.readings.len()).partition(asked);
+    let (targets, sensors): (Vec<usize>, Vec<usize>) =
+        (0..example.all.readings.len()).partition(asked);
     let all = field.near(&example.all);
     let width = rows.columns();
     let mut covariance = all;
     let mut pulled = Matrix::zeros(rows.rows(), width);
     pulled.add_product(1.0, rows.view(), field.numbers.covariance.view());
     covariance.add_product(1.0, pulled.view(), rows.view().transposed());
-    let seen = Matrix::from_fn(sensors.len(), sensors.len(), |i, j| covariance[(sensors[i], sensors[j])]);
+    let seen = Matrix::from_fn(sensors.len(), sensors.len(), |i, j| {
+        covariance[(sensors[i], sensors[j])]
+    });
     let factor = Factor::new(seen).ok_or_else(indefinite)?;
-    let (departures, effects) = (field.departures(&example.all, &rows), field.effects(&example.all, scores));
-    let rest: Vec<f64> = sensors.iter().map(|&i| departures[i] - effects[i]).collect();
+    let (departures, effects) = (
+        field.departures(&example.all, &rows),
+        field.effects(&example.all, scores),
+    );
+    let rest: Vec<f64> = sensors
+        .iter()
+        .map(|&i| departures[i] - effects[i])
+        .collect();
     let weights = factor.solve(&column(&rest));
     let each = targets.into_iter().filter_map(|i| {
         let reading = example.all.readings[i];
         let place = field.place(example.all.coords.row(reading.place))?;
-        let said: f64 = sensors.iter().zip(weights.numbers()).map(|(&j, w)| covariance[(i, j)] * w).sum();
+        let said: f64 = sensors
+            .iter()
+            .zip(weights.numbers())
+            .map(|(&j, w)| covariance[(i, j)] * w)
+            .sum();
         // Of what the sensors leave open, the larger part is taken to be left.
         let root = (covariance[(i, i)].min(1.0)).sqrt().recip();
         Some(Peculiar {
@@ -192,17 +244,21 @@ fn regress(
     field: &mut Field,
     all: impl Iterator<Item = Peculiar>,
     quantities: std::ops::Range<usize>,
+    strength: f64,
 ) -> Result<()> {
     let width = 1 + field.numbers.places.directions.rows();
     let count = field.numbers.places.effects.rows();
     let noises = field.numbers.near.noises.clone();
-    let ridge = |q: usize, k: usize| 1.0 / (noises[q] * if k == 0 { CONSTANT } else { DIRECTED });
+    let size = |k: usize| strength * if k == 0 { 1.0 } else { DIRECTED };
+    let ridge = |q: usize, k: usize| 1.0 / (noises[q] * size(k));
     let fresh = |q: usize| {
         let diagonal = |i, j| if i == j { ridge(q, i) } else { 0.0 };
         (Matrix::from_fn(width, width, diagonal), vec![0.0; width])
     };
-    let mut sums: Vec<(Matrix, Vec<f64>)> =
-        (0..count).flat_map(|_| quantities.clone()).map(fresh).collect();
+    let mut sums: Vec<(Matrix, Vec<f64>)> = (0..count)
+        .flat_map(|_| quantities.clone())
+        .map(fresh)
+        .collect();
     for own in all {
         let (place, quantity) = own.effect;
         let (square, right) = &mut sums[place * quantities.len() + quantity - quantities.start];
@@ -214,8 +270,13 @@ fn regress(
         }
     }
     for (i, (square, right)) in sums.into_iter().enumerate() {
-        let (place, quantity) = (i / quantities.len(), quantities.start + i % quantities.len());
-        let found = Factor::new(square).ok_or_else(indefinite)?.solve(&column(&right));
+        let (place, quantity) = (
+            i / quantities.len(),
+            quantities.start + i % quantities.len(),
+        );
+        let found = Factor::new(square)
+            .ok_or_else(indefinite)?
+            .solve(&column(&right));
         for (k, v) in found.numbers().iter().enumerate() {
             field.numbers.places.effects[(place, quantity * width + k)] = *v;
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
-use crate::files::write_file;
+use crate::files::{plain_file, read_json};
 use crate::network::{Entry, Params, Place, Tensor, device, to_vec, training_device};
 use crate::tensors::{Named, TensorFile, write_tensors};
 use crate::train::optimiser::{Moments, plain, take};
@@ -22,16 +22,10 @@ pub struct Best {
 }
 
 impl Best {
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let json = serde_json::to_string(self).expect("plain JSON");
-        write_file(&folder.join(BEST_NOTE), |out| {
-            out.write_all(json.as_bytes())
-        })
-    }
-
-    pub(crate) fn read(folder: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(folder.join(BEST_NOTE)).ok()?;
-        serde_json::from_str(&text).ok()
+    /// Of the operator that is kept in `folder`.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = plain_file(folder, BEST_NOTE)?;
+        path.exists().then(|| read_json(&path)).transpose()
     }
 }
 
@@ -87,13 +81,33 @@ struct Header {
 pub(crate) struct Progress {
     pub step: u64,
     pub seconds: f64,
+    /// Up to this step; what is kept on the disk may be of a later one.
     pub best: Option<Best>,
+    pub unrecorded: Losses,
+}
+
+/// Of the steps since the last record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Losses {
+    pub steps: u64,
+    pub sum: f64,
+}
+
+impl Losses {
+    pub fn add(&mut self, loss: f64) {
+        self.steps += 1;
+        self.sum += loss;
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.sum / self.steps as f64)
+    }
 }
 
 impl Progress {
     /// Of the checkpoint in `folder`.
     pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(CHECKPOINT);
+        let path = plain_file(folder, CHECKPOINT)?;
         Ok(Header::read(&path, &TensorFile::read(&path)?)?.progress)
     }
 }
@@ -139,8 +153,7 @@ impl State {
             progress: self.progress,
             subject: subject.clone(),
         };
-        let json = serde_json::to_string(&header).expect("plain JSON");
-        write_tensors(path, json, &named)?;
+        write_tensors(path, &header, &named)?;
         Ok(true)
     }
 

@@ -1,16 +1,19 @@
-//! The history of a training: one JSON object a line, and the same numbers for TensorBoard.
+//! The history of a training: one JSON object a line, each with a checksum, and the same numbers for
+//! TensorBoard.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::{from_json, to_json};
 use crate::error::{Error, Result};
-use crate::files::write_file;
+use crate::files::{plain_file, write_and_keep};
+use crate::input;
 use crate::train::events::{write_header, write_scalars};
-use crate::train::run_folder::{EVENTS, LINES};
+use crate::train::run_folder::LINES;
 
 /// What is known after a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,18 +55,21 @@ impl Record {
 }
 
 impl Record {
-    /// The records of the run in `folder`; a last line that was cut short is left out.
+    /// The records of the run in `folder`. Blank lines are nothing, and a last line that was cut short is
+    /// left out; any other line must be whole.
     pub fn read_all(folder: &Path) -> Result<Vec<Record>> {
-        let path = folder.join(LINES);
-        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let path = plain_file(folder, LINES)?;
+        let bytes = input::read(&path)?;
         let mut records = Vec::new();
-        for (i, line) in text.lines().enumerate() {
-            match serde_json::from_str(line) {
-                Ok(record) => records.push(record),
-                Err(_) if !text.ends_with('\n') && i + 1 == text.lines().count() => {}
-                Err(e) => {
-                    return Err(Error::data(&path, e.to_string()).at(format!("line {}", i + 1)));
-                }
+        for (i, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+            // A brace ends a record, and nothing else in it.
+            let cut_short = !line.contains(&b'\n') && !line.contains(&b'}');
+            if !cut_short && !line.trim_ascii().is_empty() {
+                let record = from_json(line.trim_ascii()).map_err(|what| {
+                    let what = format!("{what}; without the line, the rest can be used");
+                    Error::data(&path, what).at(format!("line {}", i + 1))
+                });
+                records.push(record?);
             }
         }
         Ok(records)
@@ -77,42 +83,27 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Keeps the records up to `step` and forgets what came after the checkpoint.
-    pub fn open(folder: &Path, step: Option<u64>) -> Result<Self> {
-        let mut records = match step {
-            Some(_) if folder.join(LINES).exists() => Record::read_all(folder)?,
-            _ => Vec::new(),
-        };
-        // Step 0 is looked at again, by a training that is resumed there too.
-        let step = step.filter(|s| *s > 0);
-        records.retain(|r| Some(r.step) <= step);
-        let lines = folder.join(LINES);
-        write_file(&lines, |out| {
-            records
-                .iter()
-                .try_for_each(|r| out.write_all(line(r).as_bytes()))
+    /// Written anew, with these records.
+    pub fn open([lines, events]: [PathBuf; 2], records: &[Record]) -> Result<Self> {
+        let lines_file = write_and_keep(&lines, |out| {
+            let mut all = records.iter();
+            all.try_for_each(|r| writeln!(out, "{}", to_json(r)))
         })?;
-        let events = folder.join(EVENTS);
-        write_file(&events, |out| {
+        let events_file = write_and_keep(&events, |out| {
             write_header(out, records.first().map_or_else(now, |r| r.time))?;
-            records
-                .iter()
-                .try_for_each(|r| write_scalars(out, r.time, r.step, &r.scalars()))
+            let mut all = records.iter();
+            all.try_for_each(|r| write_scalars(out, r.time, r.step, &r.scalars()))
         })?;
-        let append = |path: PathBuf| -> Result<(PathBuf, File)> {
-            let file = OpenOptions::new().append(true).open(&path);
-            let file = file.map_err(Error::io("open", &path))?;
-            Ok((path, file))
-        };
         Ok(Self {
-            lines: append(lines)?,
-            events: append(events)?,
+            lines: (lines, lines_file),
+            events: (events, events_file),
         })
     }
 
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let (path, file) = &mut self.lines;
-        file.write_all(line(record).as_bytes())
+        let line = to_json(record) + "\n";
+        file.write_all(line.as_bytes())
             .map_err(Error::io("write", path))?;
         let mut bytes = Vec::new();
         let (path, file) = &mut self.events;
@@ -126,8 +117,4 @@ impl Metrics {
 pub(crate) fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0.0, |t| t.as_secs_f64())
-}
-
-fn line(record: &Record) -> String {
-    serde_json::to_string(record).expect("a record is plain JSON") + "\n"
 }

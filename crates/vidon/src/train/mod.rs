@@ -41,11 +41,12 @@ use crate::config::ModelConfig;
 use crate::data::{Dataset, Kind, Sample};
 use crate::error::{Error, Result};
 use crate::eval::relative_l2;
+use crate::files::plain_file;
 use crate::network::Entry;
 use crate::observer::Observer;
 use crate::operator::{Design, Operator};
 use crate::train::batch::{Order, draw};
-use crate::train::checkpoint::{State, Subject};
+use crate::train::checkpoint::{Losses, State, Subject};
 use crate::train::metrics::now;
 use crate::train::run_folder::{BEST, RunFolder};
 use crate::train::samples::{Loaded, TrainingSamples, prepare};
@@ -68,6 +69,9 @@ pub struct Training {
     subject: Subject,
     /// The numbers of the best validation so far, where they were found in this process.
     best: Option<Vec<Entry>>,
+    /// The best validation whose numbers are kept. A training that was killed may have been further than its
+    /// checkpoint.
+    kept: Option<Best>,
     folder: Option<RunFolder>,
 }
 
@@ -102,26 +106,12 @@ impl Training {
 
     /// A new run in `folder`, which must not hold one yet. `cache` keeps computed functions.
     pub fn begin(
-        recipe: Recipe,
+        mut recipe: Recipe,
         folder: &Path,
         cache: Option<&Path>,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let made = !folder.exists();
-        let begun = Self::begin_in(RunFolder::make(folder)?, recipe, cache, observer);
-        if begun.is_err() && made {
-            // Nothing stays of a recipe that cannot run.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        begun
-    }
-
-    fn begin_in(
-        folder: RunFolder,
-        mut recipe: Recipe,
-        cache: Option<&Path>,
-        observer: &dyn Observer,
-    ) -> Result<Self> {
+        let folder = RunFolder::make(folder)?;
         for file in [&mut recipe.data.train, &mut recipe.data.val]
             .into_iter()
             .flatten()
@@ -131,7 +121,7 @@ impl Training {
         // A path that cannot be written is found before the long part.
         recipe.to_toml()?;
         let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
-        let training = Self::put_together(recipe, loaded, Some(folder), false)?;
+        let mut training = Self::put_together(recipe, loaded, Some(folder), false)?;
         training.errors(&training.operator(), 1)?;
         if !training.save()? {
             return Err(Error::Numerics(
@@ -140,7 +130,7 @@ impl Training {
             ));
         }
         // Last, so that a folder with a recipe can be resumed.
-        if let Some(folder) = &training.folder {
+        if let Some(folder) = &mut training.folder {
             folder.write_recipe(&training.recipe)?;
         }
         Ok(training)
@@ -162,7 +152,12 @@ impl Training {
             recipe.train.epochs = None;
         }
         let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
-        let training = Self::put_together(recipe, loaded, Some(run), true)?;
+        if plain_file(folder, BEST)?.exists() {
+            let both = ["the training so far", "the data now"];
+            let before = Operator::load(folder)?;
+            before.meta().check_same_channels(&loaded.meta, both)?;
+        }
+        let mut training = Self::put_together(recipe, loaded, Some(run), true)?;
         let (progress, per_epoch) = (training.state.progress, training.steps_per_epoch());
         let limits = &training.recipe.train;
         if new_limits && limits.share(progress.step, per_epoch, progress.seconds) >= 1.0 {
@@ -176,7 +171,7 @@ impl Training {
                 ),
             ));
         }
-        if let (true, Some(folder)) = (new_limits, &training.folder) {
+        if let (true, Some(folder)) = (new_limits, &mut training.folder) {
             folder.write_recipe(&training.recipe)?;
         }
         Ok(training)
@@ -211,8 +206,12 @@ impl Training {
             Ok(known)
         })?;
         let state = state.unwrap_or_else(|| State::new(&entries, with_mean));
+        let mut kept = None;
         if let Some(folder) = &mut folder {
             folder.open_metrics(resumed.then_some(state.progress.step))?;
+            if resumed {
+                kept = folder.read_best()?;
+            }
         }
         let mut training = Self {
             recipe,
@@ -223,6 +222,7 @@ impl Training {
             order: Order::new(),
             subject: subject.expect("made with the network"),
             best: None,
+            kept,
             folder,
         };
         let val: Vec<&Sample> = training.samples.val.iter().collect();
@@ -350,7 +350,7 @@ impl Training {
         let every = self.recipe.train.validate_every.unwrap_or(per_epoch);
         let (mut saved, mut saved_step) = (Instant::now(), step_before);
         let mut recorded = (Instant::now(), self.step());
-        let (mut losses, mut samples) = (Vec::new(), 0);
+        let (mut last_loss, mut samples) = (None, 0);
         let mut stop = loop {
             let step = self.step();
             let share = self
@@ -368,7 +368,7 @@ impl Training {
                 seconds,
                 time: now(),
                 rate: self.rate(),
-                loss: losses.last().copied(),
+                loss: last_loss,
                 samples_per_second: None,
                 val_error: None,
                 best_error: None,
@@ -384,12 +384,12 @@ impl Training {
             if due || step.is_multiple_of(RECORD_EVERY) && step > recorded.1 {
                 if samples > 0 {
                     record.samples_per_second = Some(samples as f64 / interval);
-                    record.loss = Some(losses.iter().sum::<f64>() / losses.len() as f64);
+                    record.loss = self.state.progress.unrecorded.mean();
                 }
                 if let Some(folder) = &mut self.folder {
                     folder.record(&record)?;
                 }
-                losses.clear();
+                self.state.progress.unrecorded = Losses::default();
                 samples = 0;
                 recorded = (Instant::now(), step);
             }
@@ -422,13 +422,15 @@ impl Training {
             if !loss.is_finite() {
                 break Stop::Diverged;
             }
-            losses.push(loss);
+            last_loss = Some(loss);
+            self.state.progress.unrecorded.add(loss);
         };
         if stop != Stop::Diverged {
             if self.save()? {
                 saved_step = self.step();
-                if let Some(folder) = &self.folder {
-                    folder.save_last(&self.operator())?;
+                let operator = self.operator();
+                if let Some(folder) = &mut self.folder {
+                    folder.save_last(&operator)?;
                 }
             } else {
                 stop = Stop::Diverged;
@@ -438,7 +440,7 @@ impl Training {
             stop,
             step: self.step(),
             seconds: self.state.progress.seconds,
-            best: self.state.progress.best,
+            best: self.kept,
             checkpoint: saved_step,
         })
     }
@@ -453,8 +455,8 @@ impl Training {
     }
 
     /// Writes the checkpoint, unless a number is not finite; says whether all numbers are.
-    fn save(&self) -> Result<bool> {
-        match &self.folder {
+    fn save(&mut self) -> Result<bool> {
+        match &mut self.folder {
             Some(folder) => folder.save_state(&self.state, &self.entries, &self.subject),
             None => Ok(self.state.is_finite()),
         }
@@ -495,22 +497,26 @@ impl Training {
             found => found?,
         };
         let error = errors.iter().sum::<f64>() / errors.len() as f64;
+        let best = Best {
+            step: self.step(),
+            error,
+        };
         if self.state.progress.best.is_none_or(|b| error < b.error) {
-            let best = Best {
-                step: self.step(),
-                error,
-            };
-            if let Some(folder) = &self.folder {
-                folder.save_best(&operator, &best)?;
-            }
-            self.best = Some(operator.entries().to_vec());
             self.state.progress.best = Some(best);
+            // Steps that are done again find again what is kept of them.
+            if self.kept.is_none_or(|k| error <= k.error) {
+                if let Some(folder) = &mut self.folder {
+                    folder.save_best(&operator, &best)?;
+                }
+                self.best = Some(operator.entries().to_vec());
+                self.kept = Some(best);
+            }
         }
         Ok(Some(error))
     }
 
     /// The operator as it stands.
-    fn operator(&self) -> Operator {
+    pub(crate) fn operator(&self) -> Operator {
         Operator::with_numbers(self.design.clone(), self.state.entries(&self.entries))
     }
 
@@ -518,9 +524,7 @@ impl Training {
     pub fn best_operator(&self) -> Result<Operator> {
         match (&self.best, &self.folder) {
             (Some(best), _) => Ok(Operator::with_numbers(self.design.clone(), best.clone())),
-            (None, Some(folder)) if folder.path().join(BEST).exists() => {
-                Operator::load(folder.path())
-            }
+            (None, Some(folder)) if self.kept.is_some() => Operator::load(folder.path()),
             _ => Ok(self.operator()),
         }
     }

@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 use crate::config::ModelConfig;
 use crate::data::{Dataset, ProblemSource};
 use crate::error::{Error, Result};
+use crate::input;
 use crate::problems::{Parameters, Split, named};
 use crate::sensors::Layout;
 use crate::spaces::Symmetries;
 use crate::train::budget::Budget;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
+
+/// Sections in which a setting can be.
+const MOST_SECTIONS: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -176,7 +180,7 @@ impl Default for TrainRecipe {
 
 impl Recipe {
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = input::read_text(path)?;
         Self::parse(&text, &[]).map_err(|error| Error::data(path, error.to_string()))
     }
 
@@ -193,7 +197,12 @@ impl Recipe {
                     let (key, value) = setting
                         .split_once('=')
                         .ok_or_else(|| refuse("a setting is written key=value".into()))?;
-                    put(&mut table, key.trim(), parse_value(value.trim())).map_err(refuse)?;
+                    if key.split('.').count() > MOST_SECTIONS {
+                        let what = format!("it is more than {MOST_SECTIONS} sections deep");
+                        return Err(refuse(what));
+                    }
+                    let value = parse_value(value.trim()).map_err(refuse)?;
+                    put(&mut table, key.trim(), value).map_err(refuse)?;
                 }
                 table.try_into().map_err(words)?
             }
@@ -210,11 +219,15 @@ impl Recipe {
 }
 
 /// A TOML value; what is none is a string.
-fn parse_value(text: &str) -> toml::Value {
+fn parse_value(text: &str) -> std::result::Result<toml::Value, String> {
     let line = format!("value = {text}");
     match toml::from_str::<toml::Table>(&line) {
-        Ok(mut table) => table.remove("value").expect("it was just written"),
-        Err(_) => toml::Value::String(text.into()),
+        Ok(mut table) if table.len() == 1 => {
+            Ok(table.remove("value").expect("it was just written"))
+        }
+        Ok(_) => Err("one setting is given at a time; give the others by themselves".into()),
+        Err(_) if text.contains(['\n', '\r']) => Err("a setting is written in one line".into()),
+        Err(_) => Ok(toml::Value::String(text.into())),
     }
 }
 
@@ -409,6 +422,16 @@ mod tests {
             expect(fault(SMALL, &[setting]), "unknown field");
         }
         expect(fault(SMALL, &["train"]), "key=value");
+        let deep = "a.".repeat(60_000) + "b=1";
+        expect(fault(SMALL, &[&deep]), "more than 16 sections deep");
+        expect(
+            fault(SMALL, &["train.rate=1e-2\nseed=3"]),
+            "one setting is given at a time",
+        );
+        expect(
+            fault(SMALL, &["data.layout=missing\nmore"]),
+            "written in one line",
+        );
         expect(
             fault(
                 SMALL,

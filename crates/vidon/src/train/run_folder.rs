@@ -8,11 +8,10 @@
 //! | `checkpoint.safetensors` | everything needed to go on |
 //! | `metrics.jsonl`, `events.out.tfevents.vidon` | loss, rate, speed and validation error over the steps |
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::{remove_parts, write_file};
+use crate::files::{Lock, plain_file, write_file, write_json};
 use crate::network::Entry;
 use crate::operator::Operator;
 use crate::train::checkpoint::{Best, State, Subject};
@@ -30,21 +29,30 @@ pub(crate) const LINES: &str = "metrics.jsonl";
 pub(crate) const EVENTS: &str = "events.out.tfevents.vidon";
 const LOCK: &str = ".lock";
 
-/// A folder that this process alone writes to.
+/// A folder in which this process alone trains. Dropped before its training has begun (with the recipe, which
+/// is written last), it is left as it was found.
 pub(crate) struct RunFolder {
     path: PathBuf,
     metrics: Option<Metrics>,
+    begun: bool,
+    /// Files, and then folders from the inside out, that a training made which has not begun.
+    made: [Vec<PathBuf>; 2],
     /// Keeps a second training out of the folder.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl RunFolder {
     /// For a new training; must not hold one yet.
     pub fn make(path: &Path) -> Result<Self> {
+        let folders = path.ancestors().filter(|p| !p.as_os_str().is_empty());
+        let folders = folders.take_while(|p| !p.exists());
+        let folders = folders.map(Path::to_path_buf).collect();
         std::fs::create_dir_all(path).map_err(Error::io("make the folder", path))?;
+        let lock = plain_file(path, LOCK)?;
+        let files = Vec::from_iter((!lock.exists()).then_some(lock));
         let folder = Self::lock(path)?;
-        match path.join(RECIPE).exists() {
-            false => Ok(folder),
+        match plain_file(path, RECIPE)?.exists() {
+            false => Ok(folder.beginning([files, folders])),
             true => Err(Error::data(
                 path,
                 "already holds a training; resume it, or choose another folder",
@@ -52,9 +60,14 @@ impl RunFolder {
         }
     }
 
+    fn beginning(mut self, made: [Vec<PathBuf>; 2]) -> Self {
+        (self.begun, self.made) = (false, made);
+        self
+    }
+
     /// Of a training that has begun.
     pub fn open(path: &Path) -> Result<Self> {
-        match path.join(RECIPE).exists() {
+        match plain_file(path, RECIPE)?.exists() {
             true => Self::lock(path),
             false => Err(Error::data(
                 path,
@@ -64,23 +77,18 @@ impl RunFolder {
     }
 
     fn lock(path: &Path) -> Result<Self> {
-        let lock = path.join(LOCK);
-        let file = File::create(&lock).map_err(Error::io("write", &lock))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::data(
-                    &lock,
-                    "another training is running in this folder",
-                ));
-            }
-            Err(TryLockError::Error(e)) => return Err(Error::io("lock", &lock)(e)),
-        }
-        remove_parts(path);
+        let lock = Lock::take(path, LOCK)?.ok_or_else(|| {
+            Error::data(
+                &path.join(LOCK),
+                "another training is running in this folder",
+            )
+        })?;
         Ok(Self {
             path: path.to_path_buf(),
             metrics: None,
-            _lock: file,
+            begun: true,
+            made: Default::default(),
+            _lock: lock,
         })
     }
 
@@ -88,20 +96,38 @@ impl RunFolder {
         &self.path
     }
 
-    pub fn read_recipe(&self) -> Result<Recipe> {
-        Recipe::read(&self.path.join(RECIPE))
+    /// Where a file is to be written.
+    fn place(&mut self, name: &str) -> Result<PathBuf> {
+        let path = plain_file(&self.path, name)?;
+        if !self.begun && !path.exists() {
+            self.made[0].push(path.clone());
+        }
+        Ok(path)
     }
 
-    pub fn write_recipe(&self, recipe: &Recipe) -> Result<()> {
+    pub fn read_recipe(&self) -> Result<Recipe> {
+        Recipe::read(&plain_file(&self.path, RECIPE)?)
+    }
+
+    pub fn write_recipe(&mut self, recipe: &Recipe) -> Result<()> {
         let text = recipe.to_toml()?;
-        write_file(&self.path.join(RECIPE), |out| {
-            out.write_all(text.as_bytes())
-        })
+        let path = self.place(RECIPE)?;
+        write_file(&path, |out| out.write_all(text.as_bytes()))?;
+        self.begun = true;
+        Ok(())
     }
 
     /// Starts the history, or goes on with what it had up to `step`.
     pub fn open_metrics(&mut self, step: Option<u64>) -> Result<()> {
-        self.metrics = Some(Metrics::open(&self.path, step)?);
+        let known = match step {
+            Some(_) if plain_file(&self.path, LINES)?.exists() => Record::read_all(&self.path)?,
+            _ => Vec::new(),
+        };
+        // Step 0 is looked at again, by a training that is resumed there too.
+        let step = step.filter(|s| *s > 0);
+        let records = known.into_iter().filter(|r| Some(r.step) <= step);
+        let files = [self.place(LINES)?, self.place(EVENTS)?];
+        self.metrics = Some(Metrics::open(files, &Vec::from_iter(records))?);
         Ok(())
     }
 
@@ -113,26 +139,42 @@ impl RunFolder {
     }
 
     /// Writes the checkpoint, unless a number is not finite; says whether it did.
-    pub fn save_state(&self, state: &State, entries: &[Entry], subject: &Subject) -> Result<bool> {
-        state.save(entries, subject, &self.path.join(CHECKPOINT))
+    pub fn save_state(
+        &mut self,
+        state: &State,
+        entries: &[Entry],
+        subject: &Subject,
+    ) -> Result<bool> {
+        state.save(entries, subject, &self.place(CHECKPOINT)?)
     }
 
     pub fn load_state(&self, entries: &[Entry], mean: bool, subject: &Subject) -> Result<State> {
-        let mut state = State::load(entries, mean, subject, &self.path.join(CHECKPOINT))?;
-        if let Some(best) = Best::read(&self.path)
-            && state.progress.best.is_none_or(|b| best.error < b.error)
-        {
-            state.progress.best = Some(best);
+        let path = plain_file(&self.path, CHECKPOINT)?;
+        State::load(entries, mean, subject, &path)
+    }
+
+    /// Which operator is kept as the best.
+    pub fn read_best(&self) -> Result<Option<Best>> {
+        Best::read(&self.path)
+    }
+
+    pub fn save_best(&mut self, operator: &Operator, best: &Best) -> Result<()> {
+        operator.save(&self.place(BEST)?)?;
+        write_json(&self.place(BEST_NOTE)?, best)
+    }
+
+    pub fn save_last(&mut self, operator: &Operator) -> Result<()> {
+        operator.save(&self.place(LAST)?)
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        if !self.begun {
+            let [files, folders] = &self.made;
+            // Not all of the files were written in the end, and folders may hold more than these.
+            files.iter().for_each(|f| drop(std::fs::remove_file(f)));
+            folders.iter().for_each(|f| drop(std::fs::remove_dir(f)));
         }
-        Ok(state)
-    }
-
-    pub fn save_best(&self, operator: &Operator, best: &Best) -> Result<()> {
-        operator.save(&self.path.join(BEST))?;
-        best.write(&self.path)
-    }
-
-    pub fn save_last(&self, operator: &Operator) -> Result<()> {
-        operator.save(&self.path.join(LAST))
     }
 }

@@ -19,7 +19,7 @@ use crate::network::Entry;
 use crate::observer::Observer;
 use crate::operator::{Code, Design, Parts};
 use crate::rng::stream;
-use crate::spaces::all_along;
+use crate::spaces::{Basis, LeastSquares, all_along};
 use crate::start::{Field, StartConfig, fit_field};
 use crate::train::coefficients::TargetFits;
 use crate::train::recipe::{Recipe, TrainRecipe};
@@ -169,7 +169,8 @@ pub(crate) fn prepare(
     recipe.model.fill_frames(&meta);
     recipe.model.mark_gaps(&mut meta);
     let (size, norms) = (root_mean_square(&train), norms(&train));
-    let notes = suits::doubts(&meta, &train);
+    let mut notes = suits::doubts(&meta, &train);
+    notes.extend(suits::seen_before(&train, &val));
     let start = match &mut recipe.model.start {
         Some(StartConfig::Field(config)) => {
             let (chosen, field) = fit_field(config, &meta, &train, &val)?;
@@ -180,6 +181,7 @@ pub(crate) fn prepare(
     };
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
     check(recipe, &parts, &meta)?;
+    check_room(&recipe.train, &parts, &train)?;
     if let Some(field) = &start {
         parts.set_start(&mut entries, field);
         let stored = parts.start(&entries, &meta).expect("stored just now");
@@ -280,13 +282,16 @@ pub(crate) fn prepare(
 
 /// Leaves of the training targets what is to be corrected.
 fn leave_corrections(start: &Field, train: &mut [Sample]) -> Result<()> {
-    train.par_iter_mut().enumerate().try_for_each(|(i, sample)| {
-        let found = start.predict(&sample.groups, &sample.query_coords);
-        let mut found = found.map_err(|e| Error::sample(i, e.to_string()).of("training"))?;
-        found.data_mut().iter_mut().for_each(|v| *v = -*v);
-        sample.targets.add(&found);
-        Ok(())
-    })
+    train
+        .par_iter_mut()
+        .enumerate()
+        .try_for_each(|(i, sample)| {
+            let found = start.predict(&sample.groups, &sample.query_coords);
+            let mut found = found.map_err(|e| Error::sample(i, e.to_string()).of("training"))?;
+            found.data_mut().iter_mut().for_each(|v| *v = -*v);
+            sample.targets.add(&found);
+            Ok(())
+        })
 }
 
 /// Leaves validation samples the queries that a recipe wants to look at, always the same.
@@ -346,6 +351,48 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
         return refuse("train.queries", what);
     }
     Ok(())
+}
+
+/// Whether memory has room for what is kept of the samples, for a step, and for fits to the targets.
+fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<()> {
+    let most = |of: &dyn Fn(&Sample) -> usize| train.iter().map(of).max().unwrap_or(0);
+    let limited = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
+    let places = most(&|s| s.query_coords.len());
+    let sensors = most(&|s| s.groups.iter().map(Sensors::len).sum());
+    let samples = options
+        .batch
+        .min(train.len())
+        .div_ceil(options.micro_batches);
+    let queries = match options.coefficients {
+        true => 0,
+        false => {
+            // Those that all samples share are looked at once.
+            let shared =
+                |pair: &[Sample]| Arc::ptr_eq(&pair[0].query_coords, &pair[1].query_coords);
+            let own = if train.windows(2).all(shared) {
+                1
+            } else {
+                samples
+            };
+            own.saturating_mul(limited(places, options.queries))
+        }
+    };
+    let sensors = samples.saturating_mul(limited(sensors, options.sensors));
+    let step = parts
+        .need(samples, sensors, queries)
+        .and(parts.kept(train.len()));
+    step.check().map_err(|what| {
+        Error::Unsuitable(format!(
+            "a step of {samples} samples with {sensors} sensors and {queries} queries in all {what}; a smaller batch, more micro_batches, fewer sensors, queries or functions, or a coarser grid take less"
+        ))
+    })?;
+    let functions = parts.decoder.basis().map_or(0, Basis::len);
+    LeastSquares::need(functions, places).check().map_err(|what| {
+        Error::setting(
+            "model.decoder",
+            format!("a fit of {functions} functions to {places} targets {what}; fewer functions take less"),
+        )
+    })
 }
 
 fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::files::plain_file;
 use crate::train::checkpoint::{Best, Progress};
 use crate::train::metrics::Record;
 use crate::train::recipe::Recipe;
@@ -20,7 +21,7 @@ pub struct RunState {
 impl RunState {
     /// None where no training has begun.
     pub fn read(folder: &Path) -> Result<Option<Self>> {
-        let path = folder.join(RECIPE);
+        let path = plain_file(folder, RECIPE)?;
         if !path.exists() {
             return Ok(None);
         }
@@ -31,7 +32,7 @@ impl RunState {
             recipe: Recipe::read(&path)?,
             progress: Progress::read(folder)?,
             steps_per_epoch: last.map_or(u64::MAX, |r| (r.step as f64 / r.epoch).round() as u64),
-            best: Best::read(folder),
+            best: Best::read(folder)?,
         }))
     }
 

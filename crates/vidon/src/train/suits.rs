@@ -1,5 +1,9 @@
 //! Whether data look as if a network could not make the most of them, in words that name the remedy.
 
+use std::collections::HashSet;
+
+use rayon::prelude::*;
+
 use crate::data::{Group, Kind, Meta, Sample};
 
 /// So few sensors are a handful.
@@ -52,6 +56,22 @@ fn all_equal(index: usize, group: &Group, samples: &[Sample]) -> Option<String> 
     ))
 }
 
+/// Validation samples that are training samples too, from the same file or from a copy of it.
+pub(super) fn seen_before(train: &[Sample], val: &[Sample]) -> Option<String> {
+    let sums = |samples: &[Sample]| -> Vec<u32> {
+        let all = samples.par_iter().map(|s| s.checksum(true));
+        all.collect()
+    };
+    let known: HashSet<u32> = sums(train).into_iter().collect();
+    let again = sums(val).iter().filter(|sum| known.contains(sum)).count();
+    (again > 0).then(|| {
+        format!(
+            "{again} of {} validation samples are training samples too: the validation error says little of samples that were never seen",
+            val.len()
+        )
+    })
+}
+
 fn of(group: &Group) -> String {
     match &group.name[..] {
         Group::USUAL => String::new(),
@@ -99,6 +119,10 @@ mod tests {
             sample.groups[0].values = Rows::of(1, vec![0.5; readings]);
         }
         told(&same, &["all readings of a are the same"]);
+        let samples = counts(&[3, 4, 5]);
+        assert_eq!(seen_before(&samples[..2], &samples[2..]), None);
+        let words = seen_before(&samples[..2], &samples[1..]).unwrap();
+        assert!(words.starts_with("1 of 2 validation samples"), "{words}");
         assert!(poor_fit("sensor", 0.3).is_none());
         assert!(poor_fit("air", 0.63).unwrap().contains("missed by 63 %"));
     }

@@ -10,7 +10,7 @@ use crate::problems::{Parameters, named};
 use crate::rng::stream;
 use crate::spaces::Frame;
 use crate::train::loss::Measure;
-use crate::train::run_folder::{CHECKPOINT, LAST, RECIPE};
+use crate::train::run_folder::{BEST, BEST_NOTE, CHECKPOINT, EVENTS, LAST, LINES, RECIPE};
 use crate::train::step::loss;
 use rand::RngExt;
 
@@ -90,8 +90,7 @@ fn a_resumed_training_is_the_one_that_was_never_stopped() {
         let records = Record::read_all(&at(run)).unwrap();
         records
             .iter()
-            .map(|r| (r.step, r.val_error, r.best_error))
-            .filter(|r| r.1.is_some())
+            .map(|r| (r.step, r.val_error, r.best_error, r.loss, r.rate, r.epoch))
             .collect::<Vec<_>>()
     };
     assert_eq!(history("whole"), history("parts"));
@@ -195,10 +194,7 @@ fn folders_are_kept_apart_and_settings_that_do_not_fit_are_named() {
         .unwrap();
     let checkpoint = std::fs::read(run.join(CHECKPOINT)).unwrap();
     std::fs::write(run.join(CHECKPOINT), &checkpoint[..checkpoint.len() / 2]).unwrap();
-    assert!(
-        words(Training::resume(&run, None, None, None, &()))
-            .contains("not a whole safetensors file")
-    );
+    assert!(words(Training::resume(&run, None, None, None, &())).contains("is damaged"));
 
     let deeponet = "[data]\nproblem = \"darcy\"\nlayout = \"missing\"\ntrain_samples = 1\nval_samples = 1\n[model]\nencoders = [{ kind = \"vector\", sensors = 2601 }]\ncore = { kind = \"mlp\", hidden = [4] }\ndecoder = { kind = \"learned\", p = 2, hidden = [4] }\n[train]\nsteps = 1\n";
     let other = folder.path().join("other");
@@ -516,4 +512,185 @@ fn all_cells_of_the_paper_have_a_recipe() {
         assert_eq!(stem, format!("{}-{layout}", problem.name()));
     }
     assert_eq!(recipes("kriged").len(), 3);
+}
+
+/// A run of so many steps, in a folder of its own.
+fn finished(folder: &Path, steps: u64) -> std::path::PathBuf {
+    let (data, run) = (folder.join("d.parquet"), folder.join("run"));
+    dataset(&data, 40);
+    let mut recipe = recipe(
+        &data,
+        "checkpoint_every = 4\nvalidate_every = 2\nwarm_up = 20",
+    );
+    recipe.train.steps = Some(steps);
+    let mut training = Training::begin(recipe, &run, None, &()).unwrap();
+    training.run(&()).unwrap();
+    run
+}
+
+#[test]
+fn a_damaged_checkpoint_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    for name in [CHECKPOINT, BEST_NOTE] {
+        let path = run.join(name);
+        let whole = std::fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(whole.len() / 30) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&path, bytes).unwrap();
+            let error = Training::resume(&run, Some(6), None, None, &()).err();
+            let error = error.expect("an error").to_string();
+            assert!(
+                error.contains(name) && error.contains("is damaged"),
+                "{error}"
+            );
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    Training::resume(&run, Some(6), None, None, &()).unwrap();
+}
+
+/// Blank lines are nothing, a line that was cut short is forgotten, and no damaged line is used.
+#[test]
+fn the_history_is_read_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 6);
+    let path = run.join(LINES);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let records = Record::read_all(&run).unwrap();
+    let put = |text: &str| std::fs::write(&path, text).unwrap();
+    put(&format!("\n{}\r\n \n", text.replacen('\n', "\n\n", 1)));
+    assert_eq!(Record::read_all(&run).unwrap(), records);
+    put(&text[..text.len() - 1]);
+    assert_eq!(Record::read_all(&run).unwrap(), records);
+    for cut in [2, 30] {
+        put(&text[..text.len() - cut]);
+        assert_eq!(
+            Record::read_all(&run).unwrap(),
+            records[..records.len() - 1]
+        );
+    }
+    put(&format!("{text}\0\0\0"));
+    assert_eq!(Record::read_all(&run).unwrap(), records);
+    for at in 0..text.len() {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&path, bytes).unwrap();
+        match Record::read_all(&run) {
+            Ok(found) => assert_eq!(found, records, "byte {at}"),
+            Err(e) => assert!(e.to_string().contains("is damaged"), "{e}"),
+        }
+    }
+    put(&format!("\n{text}"));
+    Training::resume(&run, Some(8), None, None, &()).unwrap();
+    assert_eq!(Record::read_all(&run).unwrap(), records);
+}
+
+/// A training that went on past its checkpoint, found better numbers and was killed: its history is that of a
+/// training that was never killed, and the better numbers stay.
+#[test]
+fn what_came_after_the_checkpoint_is_not_in_the_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    let keep = |names: [&str; 3]| names.map(|name| std::fs::read(run.join(name)).unwrap());
+    let checkpoint = std::fs::read(run.join(CHECKPOINT)).unwrap();
+    let go_on = |steps: u64| {
+        let mut training = Training::resume(&run, Some(steps), None, None, &()).unwrap();
+        let outcome = training.run(&()).unwrap();
+        let records = Record::read_all(&run).unwrap();
+        let records = records
+            .into_iter()
+            .map(|r| (r.step, r.loss, r.val_error, r.best_error));
+        (outcome.best.unwrap(), Vec::from_iter(records))
+    };
+    let whole = go_on(40);
+    assert!(whole.0.step > 6, "it learns: {:?}", whole.0);
+    let after = keep([BEST, BEST_NOTE, LAST]);
+    std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
+    assert_eq!(go_on(40), whole);
+    assert!(keep([BEST, BEST_NOTE, LAST]) == after);
+    // Where it ends before it is as good again, the better numbers are still there, and it says so.
+    std::fs::write(run.join(CHECKPOINT), &checkpoint).unwrap();
+    assert_eq!(go_on(6).0, whole.0);
+    assert!(keep([BEST, BEST_NOTE, LAST])[..2] == after[..2]);
+}
+
+/// Every name that a run has, for reading and for writing.
+#[cfg(unix)]
+#[test]
+fn no_link_in_the_folder_of_a_run_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "dear").unwrap();
+    for name in [
+        ".lock", BEST, BEST_NOTE, LAST, CHECKPOINT, LINES, EVENTS, RECIPE,
+    ] {
+        let (path, aside) = (run.join(name), folder.path().join("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        // Longer each time, until it is better and the best is written.
+        let gone_on =
+            Training::resume(&run, Some(30), None, None, &()).and_then(|mut t| t.run(&()));
+        let error = gone_on.expect_err(name).to_string();
+        assert!(error.contains(&format!("{name}: is a link")), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    let (path, best) = (run.join(BEST), folder.path().join("elsewhere"));
+    std::fs::rename(&path, &best).unwrap();
+    std::os::unix::fs::symlink(&best, &path).unwrap();
+    assert!(
+        Operator::load(&run)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("is a link")
+    );
+    Operator::load(&path).unwrap();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"dear");
+}
+
+/// A training that cannot begin takes back what it made, and only that.
+#[test]
+fn a_training_that_does_not_begin_leaves_the_folder_as_it_was() {
+    struct Meanwhile<'a>(&'a Path);
+    impl Observer for Meanwhile<'_> {
+        fn stopped(&self) -> bool {
+            std::fs::write(self.0, "foreign").unwrap();
+            true
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (runs, data) = (folder.path().join("runs"), folder.path().join("d.parquet"));
+    dataset(&data, 12);
+    let begin = |run: &Path, observer: &dyn Observer| {
+        Training::begin(recipe(&data, ""), run, None, observer).map(drop)
+    };
+    let foreign = runs.join("new/x.part");
+    assert!(begin(&runs.join("new"), &Meanwhile(&foreign)).is_err());
+    assert_eq!(names(&runs.join("new")), ["x.part"]);
+    // As late as it gets, with all but the recipe written.
+    let late = |run: &Path, made: bool| {
+        let mut folder = RunFolder::make(run).unwrap();
+        folder.open_metrics(None).unwrap();
+        assert!(names(run).contains(&LINES.to_string()) && run.exists());
+        drop(folder);
+        assert_eq!(run.exists(), !made);
+    };
+    late(&runs.join("new"), false);
+    assert_eq!(names(&runs.join("new")), ["x.part"]);
+    late(&runs.join("a/b"), true);
+    assert_eq!(names(&runs), ["new"]);
+    begin(&runs.join("a/b"), &()).unwrap();
+    assert!(runs.join("a/b").join(RECIPE).exists());
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names = Vec::from_iter(names);
+    names.sort();
+    names
 }

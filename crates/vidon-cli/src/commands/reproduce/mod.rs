@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vidon::Error;
+use vidon::files::plain_folder;
 use vidon::train::{Budget, Recipe, Stop, Training};
 
 use crate::commands::cache::Cache;
@@ -74,7 +75,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let (mut work, mut left) = (Vec::new(), Some(0.0));
     for cell in &cells {
         let recipe = cell.recipe(&arguments.set, arguments.budget)?;
-        let folder = arguments.out.join(cell.run());
+        let folder = plain_folder(&arguments.out, cell.run())?;
         let state = State::read(&folder)?;
         check(&folder, &state, &recipe)?;
         let own = state.seconds_left(&recipe, arguments.budget);
@@ -100,7 +101,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             Ok(()) => {}
             Err(Failure::Library(Error::Interrupted)) => {
                 ui.note("the same command goes on from here");
-                return Ok(());
+                return Err(Failure::Stopped);
             }
             // One network that does not learn leaves the others worth having.
             Err(Failure::Library(Error::Numerics(what))) => {
@@ -126,7 +127,7 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
 /// A line for every cell: how it stands, and what the paper has.
 fn overview(cells: &[Cell], out: &Path) -> Result<String> {
     let line = |cell: &Cell| -> Result<String> {
-        let state = State::read(&out.join(cell.run()))?;
+        let state = State::read(&plain_folder(out, cell.run())?)?;
         let paper = cell
             .published()
             .map(|p| format!("paper {}", percent(p.mean)));
@@ -163,7 +164,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Trains and tests what of a cell is not done yet.
     fn reproduce(&self, cell: &Cell, recipe: Recipe) -> Result<()> {
-        let folder = self.out.join(cell.run());
+        let folder = plain_folder(self.out, cell.run())?;
         let state = State::read(&folder)?;
         if state.goes_on(self.budget) {
             self.train(&folder, &state, recipe)?;

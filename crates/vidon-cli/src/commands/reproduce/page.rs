@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use vidon::files::write_file;
+use vidon::files::{plain_file, write_file};
+use vidon::input;
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// A part of a page.
 pub enum Block {
@@ -27,19 +28,16 @@ pub enum Block {
 pub fn write_page(folder: &Path, name: &str, blocks: &[Block]) -> Result<()> {
     let markdown: Vec<String> = blocks.iter().map(markdown).collect();
     let text = markdown.join("\n\n") + "\n";
-    write_file(&folder.join(format!("{name}.md")), |out| {
-        out.write_all(text.as_bytes())
-    })?;
+    let page = plain_file(folder, format!("{name}.md"))?;
+    write_file(&page, |out| out.write_all(text.as_bytes()))?;
     let mut pictures = Vec::new();
     for block in blocks {
         if let Block::Figure { file, .. } = block {
-            let path = folder.join(file);
-            let bytes = std::fs::read(&path)
-                .map_err(|e| Failure::Words(format!("cannot read {}: {e}", path.display())))?;
-            pictures.push(base64(&bytes));
+            pictures.push(base64(&input::read(&plain_file(folder, file)?)?));
         }
     }
-    write_file(&folder.join(format!("{name}.html")), |out| {
+    let page = plain_file(folder, format!("{name}.html"))?;
+    write_file(&page, |out| {
         write!(out, "{HEAD}")?;
         let mut pictures = pictures.iter();
         for block in blocks {
@@ -63,10 +61,11 @@ pub fn write_page(folder: &Path, name: &str, blocks: &[Block]) -> Result<()> {
 fn markdown(block: &Block) -> String {
     let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
     match block {
-        Block::Title(words) => format!("# {words}"),
-        Block::Heading(words) => format!("## {words}"),
-        Block::Text(words) => words.clone(),
+        Block::Title(words) => format!("# {}", plain(words)),
+        Block::Heading(words) => format!("## {}", plain(words)),
+        Block::Text(words) => plain(words),
         Block::Figure { file, words } => {
+            let words = plain(words);
             // Links have slashes on every system.
             let parts: Vec<_> = file.iter().map(|p| p.to_string_lossy()).collect();
             format!("![{words}]({})\n\n{words}", parts.join("/"))
@@ -76,11 +75,15 @@ fn markdown(block: &Block) -> String {
             let rows = rows.iter().map(|row| {
                 let cells: Vec<String> = row
                     .iter()
-                    .map(|c| lines(c, |first| format!("**{first}**")))
+                    .map(|c| {
+                        let cell: Vec<String> = c.iter().map(|l| plain(l)).collect();
+                        lines(&cell, |first| format!("**{first}**"))
+                    })
                     .collect();
                 line(&cells)
             });
-            let all: Vec<String> = [line(head), rule].into_iter().chain(rows).collect();
+            let head: Vec<String> = head.iter().map(|h| plain(h)).collect();
+            let all: Vec<String> = [line(&head), rule].into_iter().chain(rows).collect();
             all.join("\n")
         }
     }
@@ -119,6 +122,19 @@ fn lines(cell: &[String], stand_out: impl Fn(&str) -> String) -> String {
         }
         _ => cell.concat(),
     }
+}
+
+/// Words as Markdown shows them and no others: a run's folder may come from anywhere.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for c in escaped(text).chars() {
+        match c {
+            '|' | '[' | ']' | '`' | '\\' => plain += &format!("&#{};", c as u32),
+            c if c.is_control() => plain.push(' '),
+            c => plain.push(c),
+        }
+    }
+    plain
 }
 
 fn escaped(text: &str) -> String {
@@ -181,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_run_stay_words() {
+        let machine = "<script>x</script> | [a](b)\n# c";
+        for page in [markdown, html] {
+            let page = page(&Block::Text(machine.into()));
+            assert!(!page.contains("<script>"), "{page}");
+        }
+        let page = markdown(&Block::Text(machine.into()));
+        assert!(!page.contains(['|', '[', '\n']), "{page}");
+    }
+
+    #[test]
     fn a_table_is_the_same_in_both_tongues() {
         let table = Block::Table {
             head: vec!["a".into(), "b".into()],
@@ -188,7 +215,7 @@ mod tests {
         };
         assert_eq!(
             markdown(&table),
-            "| a | b |\n|---|---|\n| x | **1 < 2**<br>so |"
+            "| a | b |\n|---|---|\n| x | **1 &lt; 2**<br>so |"
         );
         let html = html(&table);
         assert!(

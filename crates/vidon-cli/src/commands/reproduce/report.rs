@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use vidon::files::{plain_file, plain_folder};
 use vidon::plot::Picture;
 use vidon::problems::{Problem, known};
 use vidon::sensors::Layout;
@@ -72,7 +73,7 @@ pub fn write_report(out: &Path) -> Result<()> {
     let mut begun = Vec::new();
     for (family, ..) in FAMILIES {
         for cell in cells(*family)? {
-            let folder = out.join(cell.run());
+            let folder = plain_folder(out, cell.run())?;
             let state = State::read(&folder)?;
             if let Some(standing) = &state.standing {
                 begun.push(Begun {
@@ -195,7 +196,7 @@ fn section(out: &Path, problem: &dyn Problem, begun: &[&Begun]) -> Result<Vec<Bl
     let curves = curves.reduce(Picture::and).expect("a column");
     let figure = |file: String, picture: &Picture, words: String| -> Result<Block> {
         let file = PathBuf::from(file);
-        picture.save(&out.join(&file))?;
+        picture.save(&plain_file(out, &file)?)?;
         Ok(Block::Figure { file, words })
     };
     let mut blocks = vec![
@@ -214,7 +215,7 @@ fn section(out: &Path, problem: &dyn Problem, begun: &[&Begun]) -> Result<Vec<Bl
     ];
     for b in begun {
         let file = b.cell.run().join(PREDICTION);
-        if b.state.tested.is_some() && out.join(&file).exists() {
+        if b.state.tested.is_some() && plain_file(out, &file)?.exists() {
             let (layout, column) = (b.cell.layout, b.column());
             let words = format!("The first test function of {name}, layout {layout}, {column}.");
             blocks.push(Block::Figure { file, words });

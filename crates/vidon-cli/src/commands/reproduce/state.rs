@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use vidon::eval::ErrorSummary;
-use vidon::files::write_file;
+use vidon::files::{plain_file, read_json, write_json};
 use vidon::train::{Budget, Recipe, RunState};
 
 use super::machine::{machine, program, today};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::ui::{clock, count, grouped, percent};
 
 /// Its file in the folder of a run.
@@ -36,11 +36,8 @@ impl State {
     pub fn read(folder: &Path) -> Result<Self> {
         let standing = RunState::read(folder)?;
         let best = standing.as_ref().and_then(|s| s.best);
-        let path = folder.join(TEST);
-        let tested: Option<Tested> = match path.exists() {
-            true => Some(read(&path)?),
-            false => None,
-        };
+        let path = plain_file(folder, TEST)?;
+        let tested: Option<Tested> = path.exists().then(|| read_json(&path)).transpose()?;
         Ok(Self {
             tested: tested.filter(|t| best.is_some_and(|b| b.step == t.weights)),
             standing,
@@ -115,13 +112,5 @@ pub fn keep_test(folder: &Path, relative_l2: ErrorSummary) -> Result<()> {
         program: program(),
         date: today(),
     };
-    let json = serde_json::to_string_pretty(&tested).expect("plain JSON");
-    write_file(&folder.join(TEST), |out| out.write_all(json.as_bytes()))?;
-    Ok(())
-}
-
-fn read(path: &Path) -> Result<Tested> {
-    let failed = |what: String| Failure::Words(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| failed(format!("{e}; remove it to test again")))
+    Ok(write_json(&plain_file(folder, TEST)?, &tested)?)
 }

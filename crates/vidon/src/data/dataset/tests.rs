@@ -176,7 +176,7 @@ fn wrong_content_is_refused_with_row_and_column() {
     refused(columns(&good()), None, "not a vidon dataset");
     refused(columns(&good()), Some("{".into()), "the description");
     refused(columns(&[]), json(), "holds no samples");
-    let other = json().unwrap().replace("\"format\":1", "\"format\":9");
+    let other = json().unwrap().replace("\"format\":2", "\"format\":9");
     refused(columns(&good()), Some(other), "is of format 9");
     let mut narrow = meta();
     narrow.groups[0].coords.pop();
@@ -297,4 +297,82 @@ fn groups_and_gaps_come_back() {
     assert!(json(&small_meta()).get("groups").is_none());
     let both = r#"{"format":1,"name":"","sensor_values":[{"name":"a"}],"groups":[{"name":"b","kind":"field"}],"query_coords":[],"targets":[]}"#;
     assert!(serde_json::from_str::<Meta>(both).is_err());
+}
+
+#[test]
+fn a_query_grid_is_made_for_as_many_targets_alone() {
+    let samples = [small(2, 3)];
+    let mut meta = meta();
+    // Two thousand million queries of three targets.
+    meta.query_grid = Some(vec![(0..1290).map(f64::from).collect(); 3]);
+    let mut stored = columns(&samples);
+    stored.retain(|(name, _)| name != QUERIES);
+    let json = serde_json::to_string(&meta).unwrap();
+    let (_folder, path) = raw(stored, Some(json));
+    let reader = DatasetReader::open(&path).unwrap();
+    let words = reader.sample(0).unwrap_err().to_string();
+    assert!(
+        words.contains("row 0, column targets: has 3 entries for the 2146689000 queries"),
+        "{words}"
+    );
+    assert!(reader.shared.get().is_none());
+}
+
+#[test]
+fn samples_do_not_have_names_without_end() {
+    let mut meta = meta();
+    meta.named_samples = true;
+    let mut sample = small(1, 1);
+    sample.name = Some("a".repeat(300));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.parquet");
+    let mut writer = DatasetWriter::create(&path, meta).unwrap();
+    let words = writer.write(&[sample]).unwrap_err().to_string();
+    assert!(
+        words.contains("its name: has 300 bytes; names and units have at most 256"),
+        "{words}"
+    );
+}
+
+#[test]
+fn datasets_have_the_ending_of_datasets() {
+    let refused = DatasetWriter::create(Path::new("x.csv"), meta());
+    let words = refused.err().unwrap().to_string();
+    assert_eq!(words, "x.csv: datasets are written as .parquet");
+}
+
+/// The description, the names and the order included.
+#[test]
+fn a_flipped_bit_is_damage_or_changes_nothing() {
+    let mut meta = meta();
+    meta.named_samples = true;
+    let mut samples = [small(3, 4), small(5, 2), small(1, 1)];
+    for (i, sample) in samples.iter_mut().enumerate() {
+        sample.name = Some(format!("sample {i}"));
+    }
+    let (_folder, path) = written(&samples, meta.clone());
+    let whole = std::fs::read(&path).unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at * 5 % 8);
+        std::fs::write(&path, bytes).unwrap();
+        let found = DatasetReader::open(&path)
+            .and_then(|r| Ok((r.meta().clone(), r.samples()?.collect::<Result<Vec<_>>>()?)));
+        match found {
+            Ok(found) => assert!(found == (meta.clone(), samples.to_vec()), "byte {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(2 * refused > whole.len(), "{refused} of {}", whole.len());
+}
+
+#[test]
+fn a_changed_description_is_named() {
+    let text = crate::checksum::to_json(&meta());
+    assert_eq!(description(&text).unwrap(), meta());
+    let error = description(&text.replace("variable", "vbriable")).unwrap_err();
+    assert!(error.contains("is damaged"), "{error}");
+    // Files from elsewhere say nothing of a checksum.
+    description(&serde_json::to_string(&meta()).unwrap()).unwrap();
 }

@@ -158,8 +158,10 @@ impl ArrayNames {
                             component,
                         ));
                     }
+                    let (coords, values) = (coords.iter().copied(), values.iter().copied());
+                    let at = || format!("sample {i}, entry {k}");
                     collector
-                        .add(sample, side, coords.iter().copied(), values.iter().copied())
+                        .add(sample, side, coords, values, at)
                         .map_err(|gap| {
                             let what = "is missing (NaN); fill it, or leave such entries out with --missing skip";
                             place(Error::data(path, what), gap)

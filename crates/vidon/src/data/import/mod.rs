@@ -9,7 +9,7 @@ mod tables;
 pub use arrays::{ArrayNames, GroupArrays, NamedArray};
 pub use tables::{Columns, GroupColumns};
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,6 +79,8 @@ struct Side {
     kind: Option<Kind>,
     /// Smallest and largest number of every column of coordinates and of values.
     extremes: [Vec<[f64; 2]>; 2],
+    /// Of every column with numbers too small for float32: how many, the first, and where it stands.
+    tiny: BTreeMap<usize, (usize, f64, String)>,
     skipped: usize,
     /// Whether a number is missing beside others that are there.
     gaps: bool,
@@ -114,11 +116,12 @@ impl Collector {
                 "is to be read and written at once; choose another --out",
             ));
         }
+        DatasetWriter::check_name(out)?;
+        meta.named_samples = true;
+        set_ranges(&mut meta, &details.ranges)?;
         if let Some(fault) = meta.fault() {
             return Err(Error::Unsuitable(format!("the import {fault}")));
         }
-        meta.named_samples = true;
-        set_ranges(&mut meta, &details.ranges)?;
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
         let sides = channels(&meta);
         let sides = sides.iter().zip(sources).enumerate();
@@ -126,6 +129,7 @@ impl Collector {
             source: source.to_path_buf(),
             kind: meta.groups.get(i).map(|g| g.kind),
             extremes: channels.map(|c| vec![empty; c.len()]),
+            tiny: Default::default(),
             skipped: 0,
             gaps: false,
         });
@@ -151,13 +155,15 @@ impl Collector {
         self.names.len() - 1
     }
 
-    /// Adds one reading or target. Gives the component that is missing, if it may not be.
+    /// Adds one reading or target, which stands at a place of its source. Gives the component that is missing, if
+    /// it may not be.
     fn add(
         &mut self,
         sample: usize,
         side: usize,
         coords: impl Iterator<Item = f64> + Clone,
         values: impl Iterator<Item = f64> + Clone,
+        place: impl Fn() -> String,
     ) -> std::result::Result<(), usize> {
         let own = &mut self.sides[side];
         if let Some(gap) = coords.clone().chain(values.clone()).position(f64::is_nan) {
@@ -170,6 +176,12 @@ impl Collector {
                     own.skipped += 1;
                     return Ok(());
                 }
+            }
+        }
+        for (column, v) in coords.clone().chain(values.clone()).enumerate() {
+            if v != 0.0 && v.abs() < f32::MIN_POSITIVE as f64 {
+                let first = || (0, v, place());
+                own.tiny.entry(column).or_insert_with(first).0 += 1;
             }
         }
         let to = &mut self.samples[sample][side];
@@ -202,6 +214,25 @@ impl Collector {
             }
         }
         Ok(())
+    }
+
+    /// Says where float32 makes nothing, or nearly nothing, of a number.
+    fn note_tiny(&mut self) {
+        for (side, channels) in self.sides.iter().zip(channels(&self.meta)) {
+            for (column, (count, first, place)) in &side.tiny {
+                let channel = channels.iter().flat_map(|c| c.iter()).nth(*column);
+                let name = channel.map_or("", |c| &c.name);
+                let numbers = if *count == 1 {
+                    "number is"
+                } else {
+                    "numbers are"
+                };
+                self.notes.push(format!(
+                    "{name}: {count} {numbers} smaller than float32 holds ({:.1e}), so that 0 or fewer digits are left, the first at {place} ({first:e})",
+                    f32::MIN_POSITIVE
+                ));
+            }
+        }
     }
 
     /// Coordinates stay in the ranges that were given.
@@ -248,6 +279,7 @@ impl Collector {
     /// Writes what was collected.
     fn finish(mut self, out: &Path) -> Result<Imported> {
         self.check_precision()?;
+        self.note_tiny();
         self.check_ranges()?;
         let mut sources: Vec<String> = Vec::new();
         for side in &self.sides {

@@ -8,6 +8,15 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::input;
+use crate::memory::Need;
+
+/// Bytes that one packed byte can stand for, at most: deflate packs zeros that well.
+const MOST_PACKED: u64 = 1032;
+/// Bytes of a header, at most: NumPy itself reads no more.
+const MOST_HEADER: usize = 1 << 16;
+/// Numbers read at a time.
+const BLOCK: usize = 1 << 13;
 
 /// A numeric array in C order.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +33,7 @@ pub(crate) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub fn open(path: &'a Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = input::open(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| zip_error(path, e))?;
         Ok(Self { path, zip })
     }
@@ -48,13 +57,10 @@ impl<'a> Archive<'a> {
             );
             return Err(fail(what));
         }
-        let mut bytes = Vec::new();
-        self.zip
-            .by_name(&format!("{name}.npy"))
-            .map_err(|e| zip_error(self.path, e))?
-            .read_to_end(&mut bytes)
-            .map_err(|e| fail(format!("cannot be unpacked: {e}")))?;
-        parse_npy(&bytes).map_err(fail)
+        let entry = self.zip.by_name(&format!("{name}.npy"));
+        let entry = entry.map_err(|e| zip_error(self.path, e))?;
+        let packed = entry.compressed_size();
+        read_npy(entry, packed).map_err(fail)
     }
 }
 
@@ -65,51 +71,45 @@ fn zip_error(path: &Path, error: zip::result::ZipError) -> Error {
     )
 }
 
-/// Parses the bytes of a `.npy`.
-fn parse_npy(bytes: &[u8]) -> std::result::Result<NumpyArray, String> {
-    let cut = || "the array ends early".to_string();
-    let rest = bytes
-        .strip_prefix(b"\x93NUMPY")
-        .ok_or("is not a NumPy array")?;
-    let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
-    let (header_len, rest) = if version[0] == 1 {
-        let (len, rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
-        (u16::from_le_bytes(*len) as usize, rest)
-    } else {
-        let (len, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
-        (u32::from_le_bytes(*len) as usize, rest)
-    };
-    let (header, body) = rest.split_at_checked(header_len).ok_or_else(cut)?;
-    let header = std::str::from_utf8(header).map_err(|_| "the array's header is damaged")?;
-    let after = |key: &str| {
-        let at = header
-            .find(key)
-            .ok_or(format!("the array's header lacks {key}"))?;
-        Ok::<&str, String>(header[at + key.len()..].trim_start_matches([' ', ':']))
-    };
-    let kind = after("'descr'")?
-        .strip_prefix('\'')
-        .and_then(|s| s.split('\'').next())
-        .ok_or("holds records or objects; only plain numbers can be read")?;
-    let fortran = after("'fortran_order'")?.starts_with("True");
-    let inner = after("'shape'")?
-        .strip_prefix('(')
-        .and_then(|s| s.split(')').next())
-        .ok_or("the array's shape is damaged")?;
-    let shape: Vec<usize> = inner
-        .split(',')
-        .map(str::trim)
-        .filter(|s| !s.is_empty())
-        .map(|s| {
-            s.parse()
-                .map_err(|_| format!("the array's shape ({inner}) is damaged"))
-        })
-        .collect::<std::result::Result<_, _>>()?;
-    let total = shape
-        .iter()
-        .try_fold(1usize, |n, &k| n.checked_mul(k))
-        .ok_or("the array's shape is too large")?;
-    let values = numbers(kind, body, total)?;
+/// Reads a `.npy` that takes so many bytes in its file, and no more of it than its header announces.
+fn read_npy(mut from: impl Read, packed: u64) -> std::result::Result<NumpyArray, String> {
+    let Header {
+        kind,
+        fortran,
+        shape,
+    } = Header::read(&mut from)?;
+    let total = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+    let total = total.ok_or("the array's shape is too large")?;
+    let number = Number::of(&kind)?;
+    let announced = || format!("{total} numbers of {} bytes are announced", number.size);
+    let bytes = total.saturating_mul(number.size);
+    if bytes as u64 / MOST_PACKED > packed {
+        return Err(format!(
+            "{}, which cannot come from {packed} bytes: the array ends early, or was made to deceive",
+            announced()
+        ));
+    }
+    // The numbers, and what is made of them.
+    let need = Need::of(total, size_of::<f64>());
+    need.and(need)
+        .check()
+        .map_err(|what| format!("{}: to be read the array {what}", announced()))?;
+    let mut values: Vec<f64> = Vec::with_capacity(total);
+    let mut block = vec![0; BLOCK * number.size];
+    while values.len() < total {
+        let wanted = block.len().min((total - values.len()) * number.size);
+        let filled = fill(&mut from, &mut block[..wanted])?;
+        if filled < wanted {
+            let there = values.len() * number.size + filled;
+            return Err(format!("{}, but {there} bytes follow", announced()));
+        }
+        let numbers = block[..wanted].chunks_exact(number.size);
+        values.extend(numbers.map(|bytes| number.read(bytes)));
+    }
+    // Also what makes the archive look at its checksum.
+    if fill(&mut from, &mut [0])? > 0 {
+        return Err(format!("{}, but more bytes follow", announced()));
+    }
     Ok(NumpyArray {
         values: if fortran {
             to_c_order(&values, &shape)
@@ -120,46 +120,129 @@ fn parse_npy(bytes: &[u8]) -> std::result::Result<NumpyArray, String> {
     })
 }
 
-fn numbers(kind: &str, body: &[u8], total: usize) -> std::result::Result<Vec<f64>, String> {
-    let (big, kind) = match kind.split_at_checked(1) {
-        Some((">", kind)) => (true, kind),
-        Some(("<" | "|" | "=", kind)) => (false, kind),
-        _ => (false, kind),
-    };
-    macro_rules! read {
-        ($type:ty) => {{
-            const SIZE: usize = size_of::<$type>();
-            if total.checked_mul(SIZE) != Some(body.len()) {
-                return Err(format!(
-                    "{total} numbers of {SIZE} bytes are announced, but {} bytes follow",
-                    body.len()
-                ));
-            }
-            let parse = |b: &[u8]| {
-                let b: [u8; SIZE] = b.try_into().expect("exact chunks");
-                (if big {
-                    <$type>::from_be_bytes(b)
-                } else {
-                    <$type>::from_le_bytes(b)
-                }) as f64
-            };
-            Ok(body.chunks_exact(SIZE).map(parse).collect())
-        }};
+/// Reads as many bytes as there are, up to the length of `to`.
+fn fill(from: &mut impl Read, to: &mut [u8]) -> std::result::Result<usize, String> {
+    let mut filled = 0;
+    while filled < to.len() {
+        match from.read(&mut to[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(format!("cannot be unpacked: {e}")),
+        }
     }
-    match kind {
-        "f8" => read!(f64),
-        "f4" => read!(f32),
-        "i8" => read!(i64),
-        "i4" => read!(i32),
-        "i2" => read!(i16),
-        "i1" => read!(i8),
-        "u8" => read!(u64),
-        "u4" => read!(u32),
-        "u2" => read!(u16),
-        "u1" | "b1" => read!(u8),
-        other => Err(format!(
-            "holds numbers of type {other}; float32, float64 and integers can be read"
-        )),
+    Ok(filled)
+}
+
+/// What stands before the numbers.
+struct Header {
+    kind: String,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+impl Header {
+    fn read(from: &mut impl Read) -> std::result::Result<Self, String> {
+        let mut bytes = |count: usize| -> std::result::Result<Vec<u8>, String> {
+            let mut bytes = vec![0; count];
+            match fill(from, &mut bytes)? == count {
+                true => Ok(bytes),
+                false => Err("the array ends early".into()),
+            }
+        };
+        if bytes(6)? != b"\x93NUMPY" {
+            return Err("is not a NumPy array".into());
+        }
+        let length = match bytes(2)?[0] {
+            1 => bytes(2)?,
+            _ => bytes(4)?,
+        };
+        let length = length.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b));
+        if length > MOST_HEADER {
+            return Err(format!(
+                "the array's header has {length} bytes, more than {MOST_HEADER}"
+            ));
+        }
+        let header = bytes(length)?;
+        let header = std::str::from_utf8(&header).map_err(|_| "the array's header is damaged")?;
+        let after = |key: &str| {
+            let at = header
+                .find(key)
+                .ok_or(format!("the array's header lacks {key}"))?;
+            Ok::<&str, String>(header[at + key.len()..].trim_start_matches([' ', ':']))
+        };
+        let kind = after("'descr'")?
+            .strip_prefix('\'')
+            .and_then(|s| s.split('\'').next())
+            .ok_or("holds records or objects; only plain numbers can be read")?;
+        let inner = after("'shape'")?
+            .strip_prefix('(')
+            .and_then(|s| s.split(')').next())
+            .ok_or("the array's shape is damaged")?;
+        let sizes = inner.split(',').map(str::trim).filter(|s| !s.is_empty());
+        let size = |s: &str| {
+            let damaged = |_| format!("the array's shape ({inner}) is damaged");
+            s.parse().map_err(damaged)
+        };
+        Ok(Self {
+            kind: kind.into(),
+            fortran: after("'fortran_order'")?.starts_with("True"),
+            shape: sizes.map(size).collect::<std::result::Result<_, _>>()?,
+        })
+    }
+}
+
+/// How a number is stored.
+struct Number {
+    size: usize,
+    big: bool,
+    little_endian: fn(&[u8]) -> f64,
+}
+
+impl Number {
+    fn of(kind: &str) -> std::result::Result<Self, String> {
+        let (big, kind) = match kind.split_at_checked(1) {
+            Some((">", kind)) => (true, kind),
+            Some(("<" | "|" | "=", kind)) => (false, kind),
+            _ => (false, kind),
+        };
+        macro_rules! stored {
+            ($type:ty) => {
+                Ok(Self {
+                    size: size_of::<$type>(),
+                    big,
+                    little_endian: |b| {
+                        <$type>::from_le_bytes(b.try_into().expect("as many as it has")) as f64
+                    },
+                })
+            };
+        }
+        match kind {
+            "f8" => stored!(f64),
+            "f4" => stored!(f32),
+            "i8" => stored!(i64),
+            "i4" => stored!(i32),
+            "i2" => stored!(i16),
+            "i1" => stored!(i8),
+            "u8" => stored!(u64),
+            "u4" => stored!(u32),
+            "u2" => stored!(u16),
+            "u1" | "b1" => stored!(u8),
+            other => Err(format!(
+                "holds numbers of type {other}; float32, float64 and integers can be read"
+            )),
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) -> f64 {
+        if !self.big {
+            return (self.little_endian)(bytes);
+        }
+        let mut turned = [0; 8];
+        let turned = &mut turned[..bytes.len()];
+        turned.copy_from_slice(bytes);
+        turned.reverse();
+        (self.little_endian)(turned)
     }
 }
 
@@ -195,26 +278,66 @@ mod tests {
         bytes
     }
 
+    fn parse(bytes: &[u8]) -> std::result::Result<NumpyArray, String> {
+        read_npy(bytes, bytes.len() as u64)
+    }
+
+    /// Counts what is read of an endless array.
+    struct Endless<'a>(&'a [u8], u64);
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            let length = match self.0.read(to)? {
+                0 => to.len(),
+                some => some,
+            };
+            self.1 += length as u64;
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_announced() {
+        let head = npy("<f8", "False", "(1000, 4)", &[]);
+        let mut bomb = Endless(&head, 0);
+        let error = read_npy(&mut bomb, 4 << 20).unwrap_err();
+        assert!(error.contains("but more bytes follow"), "{error}");
+        assert_eq!(bomb.1, head.len() as u64 + 32_000 + 1);
+
+        let head = npy("<f4", "False", "(1000000, 1000)", &[]);
+        let mut bomb = Endless(&head, 0);
+        let error = read_npy(&mut bomb, 1 << 20).unwrap_err();
+        assert!(error.contains("cannot come from 1048576 bytes"), "{error}");
+        assert_eq!(bomb.1, head.len() as u64);
+
+        let head = npy("<f4", "False", "(1000000, 1000000, 1000)", &[]);
+        let error = read_npy(&mut Endless(&head, 0), 1 << 60).unwrap_err();
+        assert!(
+            error.contains("to be read the array takes about"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn types_orders_and_shapes() {
         let le: Vec<u8> = [1.5f32, -2.0, 3.0, 4.0, 5.0, 6.0]
             .iter()
             .flat_map(|v| v.to_le_bytes())
             .collect();
-        let array = parse_npy(&npy("<f4", "False", "(2, 3)", &le)).unwrap();
+        let array = parse(&npy("<f4", "False", "(2, 3)", &le)).unwrap();
         assert_eq!(
             (array.shape, array.values),
             (vec![2, 3], vec![1.5, -2.0, 3.0, 4.0, 5.0, 6.0])
         );
-        let array = parse_npy(&npy("<f4", "True", "(2, 3)", &le)).unwrap();
+        let array = parse(&npy("<f4", "True", "(2, 3)", &le)).unwrap();
         assert_eq!(array.values, [1.5, 3.0, 5.0, -2.0, 4.0, 6.0]);
         let be: Vec<u8> = [7i16, -9].iter().flat_map(|v| v.to_be_bytes()).collect();
         assert_eq!(
-            parse_npy(&npy(">i2", "False", "(2,)", &be)).unwrap().values,
+            parse(&npy(">i2", "False", "(2,)", &be)).unwrap().values,
             [7.0, -9.0]
         );
         assert_eq!(
-            parse_npy(&npy("|u1", "False", "()", &[3])).unwrap().values,
+            parse(&npy("|u1", "False", "()", &[3])).unwrap().values,
             [3.0]
         );
     }
@@ -222,19 +345,19 @@ mod tests {
     #[test]
     fn damage_is_refused() {
         let good = npy("<f8", "False", "(2,)", &[0; 16]);
-        assert!(parse_npy(&good).is_ok());
+        assert!(parse(&good).is_ok());
         for end in 0..good.len() {
-            assert!(parse_npy(&good[..end]).is_err());
+            assert!(parse(&good[..end]).is_err());
         }
-        assert!(parse_npy(&npy("<f8", "False", "(18446744073709551615, 3)", &[0; 16])).is_err());
-        assert!(parse_npy(&npy("<f8", "False", "(x,)", &[0; 16])).is_err());
+        assert!(parse(&npy("<f8", "False", "(18446744073709551615, 3)", &[0; 16])).is_err());
+        assert!(parse(&npy("<f8", "False", "(x,)", &[0; 16])).is_err());
         assert!(
-            parse_npy(&npy("<c16", "False", "(1,)", &[0; 16]))
+            parse(&npy("<c16", "False", "(1,)", &[0; 16]))
                 .unwrap_err()
                 .contains("c16")
         );
         assert!(
-            parse_npy(&npy("<f8", "False", "(3,)", &[0; 16]))
+            parse(&npy("<f8", "False", "(3,)", &[0; 16]))
                 .unwrap_err()
                 .contains("announced")
         );

@@ -10,6 +10,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::data::guard::guarded;
 use crate::data::import::cells;
 use crate::error::{Error, Result};
+use crate::input;
+use crate::memory::Need;
 
 /// The columns asked for: whose reading it is, and numbers (NaN where the cell is empty).
 pub(crate) struct Table {
@@ -35,9 +37,9 @@ impl Table {
     }
 }
 
-/// Reads the id column (where there is one) and the number columns of a table; the file may be a pipe.
+/// Reads the id column (where there is one) and the number columns of a table.
 pub(crate) fn read_table(path: &Path, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
-    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    let bytes = input::read(path)?;
     let table = if bytes.is_empty() {
         return Err(Error::data(path, "is empty"));
     } else if bytes.starts_with(b"PAR1") {
@@ -202,6 +204,15 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str])
         .collect();
     let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
     let columns = find_columns(path, &found, &wanted)?;
+    let rows = builder.metadata().file_metadata().num_rows().max(0) as usize;
+    let need = Need::of(rows, 2 * size_of::<f64>() * wanted.len())
+        .and(Need::of(rows, size_of::<String>()));
+    need.check().map_err(|what| {
+        Error::data(
+            path,
+            format!("has {rows} rows; to be read the table {what}"),
+        )
+    })?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
     let reader = builder
         .with_projection(mask)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::import::table::{Table, read_table};
 use crate::data::import::{Collector, Details, Imported, Missing};
-use crate::data::meta::{Channel, Group, Kind, Meta};
+use crate::data::meta::{Channel, Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 
 /// A group of sensors in a long table.
@@ -57,6 +57,10 @@ impl Columns {
             // The line in which a sample's parameters were found.
             let mut known: Vec<Option<usize>> = Vec::new();
             for line in 0..table.len() {
+                if let Some(fault) = fault_of_name(&table.ids[line]) {
+                    let error = Error::data(side.table, format!("the sample's name {fault}"));
+                    return Err(error.at(table.place(line)).in_column(&self.sample));
+                }
                 let sample = collector.sample(&table.ids[line]);
                 let cell = |&column: &usize| table.numbers[column][line];
                 if side.kind == Some(Kind::Scalars) {
@@ -66,8 +70,8 @@ impl Columns {
                         continue;
                     }
                 }
-                let added =
-                    collector.add(sample, i, places.iter().map(cell), values.iter().map(cell));
+                let (coords, readings) = (places.iter().map(cell), values.iter().map(cell));
+                let added = collector.add(sample, i, coords, readings, || table.place(line));
                 added.map_err(|gap| {
                     let remedy = match (gap < places.len(), details.missing) {
                         (false, Missing::Refuse) if values.len() > 1 => {
@@ -132,7 +136,7 @@ impl Columns {
         groups.chain([targets]).collect()
     }
 
-    /// Every table once, since it may be a pipe: its path, the columns that are wanted of it, and what it holds.
+    /// Every table once: its path, the columns that are wanted of it, and what it holds.
     fn read<'a>(&self, sides: &[SideColumns<'a>]) -> Result<Vec<(&'a Path, Vec<&'a str>, Table)>> {
         let mut wanted: Vec<(&Path, Vec<&str>)> = Vec::new();
         for side in sides {
@@ -359,6 +363,10 @@ mod tests {
                 TABLE.replace("run,x,y", "run,x,x"),
                 "column x: appears twice",
             ),
+            (
+                TABLE.replace("A,1", &format!("{},1", "A".repeat(300))),
+                "line 3, column run: the sample's name has 300 bytes",
+            ),
             ("run,x,y,p,u,v\n".to_string(), "no lines below it"),
             (String::new(), "is empty"),
             (
@@ -416,6 +424,11 @@ mod tests {
                 .to_string()
                 .contains("column x")
         );
+        // A number that float32 makes 0 of is told, with its place.
+        let tiny = TABLE.replace("4,5,6", "4,1e-50,6");
+        let (found, _) = import(&tiny, Missing::Refuse).unwrap();
+        let told = "u: 1 number is smaller than float32 holds (1.2e-38), so that 0 or fewer digits are left, the first at line 3 (1e-50)";
+        assert_eq!(found.notes, [told]);
         let values = epoch.replace("17000000", "");
         let (found, _) = import(&values, Missing::Refuse).unwrap();
         assert!(

@@ -104,7 +104,10 @@ fn impossible_sizes_are_refused() {
         "every size must be at least 1",
     );
     refused(decoded(learned(4, &[0])), "layer has no width");
-    refused(decoded(basis(4, frame(2, true))), "a frame needs 3 finite");
+    refused(
+        decoded(basis(4, frame(2, true))),
+        "a frame needs 3 lower and upper ends",
+    );
     let flat = Frame {
         hi: vec![-1.0; 2],
         ..frame(2, false)
@@ -115,8 +118,22 @@ fn impossible_sizes_are_refused() {
     };
     refused(
         with(&|c| c.positional = positional.clone()),
-        "a frame needs 2 finite",
+        "has the lower end -1.0 and the upper end -1.0",
     );
+    for (hi, words) in [
+        (f64::NAN, "the coordinate c1 is the same in all of the data"),
+        (3e37, "goes beyond 1e30: choose another unit"),
+    ] {
+        let ends = Frame {
+            hi: vec![1.0, hi],
+            ..frame(2, false)
+        };
+        let positional = Positional::Fourier {
+            frame: ends,
+            functions: 5,
+        };
+        refused(with(&|c| c.positional = positional.clone()), words);
+    }
     let padded = FnoConfig {
         padding: f64::NAN,
         ..FnoConfig::default()
@@ -134,7 +151,11 @@ fn impossible_sizes_are_refused() {
     };
     refused(mixed, "an FNO core works between");
     refused(with(&|c| c.count = 1 << 40), "65536 heads");
-    refused(with(&|c| c.d_enc = 1 << 62), "more than 2147483648 numbers");
+    refused(with(&|c| c.hidden = vec![1; 2000]), "1024 hidden layers");
+    refused(
+        with(&|c| (c.count, c.hidden) = (1000, vec![1; 100])),
+        "65536 layers in all heads",
+    );
     let pod = DecoderConfig::Pod(PodConfig {
         frame: frame(3, true),
         functions: 3000,
@@ -146,4 +167,88 @@ fn impossible_sizes_are_refused() {
         ..DIMS
     };
     assert!(Parts::new(&tiny_vidon(), &meta(none), 0).is_err());
+}
+
+/// Sizes that no memory has room for are counted, not tried.
+#[test]
+fn what_memory_has_no_room_for_is_refused() {
+    let huge = 1 << 40;
+    let heads = |change: &dyn Fn(&mut HeadsConfig)| {
+        let mut heads = tiny_heads();
+        change(&mut heads);
+        vec![EncoderConfig::Heads(heads)]
+    };
+    let encoders = [
+        heads(&|c| c.encoder_hidden = vec![huge]),
+        heads(&|c| c.hidden = vec![huge, huge]),
+        heads(&|c| (c.d_enc, c.outputs) = (huge, usize::MAX >> 1)),
+        vec![EncoderConfig::Vector(VectorConfig {
+            group: None,
+            sensors: huge,
+        })],
+        vec![EncoderConfig::Krige(KrigeConfig {
+            group: None,
+            grid: vec![1 << 20, 1 << 20],
+        })],
+    ];
+    let decoders = [
+        learned(huge, &[2]),
+        learned(2, &[huge, 1]),
+        DecoderConfig::Pod(PodConfig {
+            frame: frame(3, true),
+            functions: 2000,
+            p: huge,
+        }),
+    ];
+    let wide = MlpConfig {
+        hidden: vec![huge],
+        skip: true,
+        ..MlpConfig::default()
+    };
+    let configs = encoders.into_iter().map(|encoders| ModelConfig {
+        encoders,
+        ..tiny_vidon()
+    });
+    let configs = configs.chain(decoders.into_iter().map(|decoder| ModelConfig {
+        decoder,
+        ..tiny_vidon()
+    }));
+    let configs = configs.chain([ModelConfig {
+        core: CoreConfig::Mlp(wide),
+        ..tiny_vidon()
+    }]);
+    for config in configs {
+        let error = Parts::new(&config, &meta(DIMS), 0).unwrap_err().to_string();
+        assert!(
+            error.contains("to be trained its") && error.contains("are free"),
+            "{error}"
+        );
+    }
+    let grid = FnoConfig {
+        width: 1 << 30,
+        modes: 1 << 10,
+        ..FnoConfig::default()
+    };
+    let dims = Dims {
+        query_coords: 2,
+        ..DIMS
+    };
+    let error = Parts::new(&on_grid(grid), &meta(dims), 0)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("to be trained its"), "{error}");
+}
+
+/// A file has no more numbers than it can hold, whatever its configuration says.
+#[test]
+fn a_file_is_taken_for_no_more_than_it_holds() {
+    let numbers = Parts::new(&tiny_vidon(), &meta(DIMS), 0).unwrap().1;
+    let numbers: usize = numbers.iter().map(|e| e.values.len()).sum();
+    assert!(Parts::with_at_most(numbers, &tiny_vidon(), &meta(DIMS)).is_ok());
+    let error = Parts::with_at_most(numbers - 1, &tiny_vidon(), &meta(DIMS));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("it has {numbers} numbers")),
+        "{error}"
+    );
 }

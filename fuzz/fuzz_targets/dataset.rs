@@ -1,0 +1,3 @@
+#![no_main]
+
+vidon_fuzz_targets::target!("dataset");
