@@ -59,6 +59,7 @@ fn main() -> Result<()> {
         })
     };
     let projected = ModelConfig {
+        start: None,
         encoders: projection(Family::Legendre),
         core: CoreConfig::Mlp(MlpConfig {
             hidden: vec![40, 40],
@@ -68,6 +69,7 @@ fn main() -> Result<()> {
         decoder: basis(Family::Legendre, 3, 3),
     };
     let between = |axes: usize| ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Projection(ProjectionConfig {
             group: None,
             frame: frame(axes, Family::Cosine, 0),
@@ -82,6 +84,7 @@ fn main() -> Result<()> {
         decoder: basis(Family::Cosine, axes, 0),
     };
     let torus = ModelConfig {
+        start: None,
         encoders: projection(Family::Periodic),
         core: fno(FnoConfig {
             coords: Some(false),
@@ -106,6 +109,7 @@ fn main() -> Result<()> {
         ..ModelConfig::default()
     };
     let deeponet = ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Vector(VectorConfig {
             group: None,
             sensors: 25,
@@ -117,6 +121,7 @@ fn main() -> Result<()> {
         decoder: DecoderConfig::Learned(LearnedConfig::default()),
     };
     let on_a_grid = |modes: usize| ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Grid {}],
         core: CoreConfig::Fno(FnoConfig {
             padding: 0.5,

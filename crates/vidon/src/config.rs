@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::problems::Problem;
 use crate::sensors::Layout;
 use crate::spaces::{Family, Frame};
+use crate::start::StartConfig;
 
 /// Most heads, layers or basis functions.
 pub(crate) const MOST_PARTS: usize = 1 << 16;
@@ -30,6 +31,9 @@ pub(crate) const MOST_PROJECTED: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
+    /// The best answer without a network, which the network corrects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartConfig>,
     /// What they see goes side by side into the core.
     pub encoders: Vec<EncoderConfig>,
     pub core: CoreConfig,
@@ -40,6 +44,7 @@ pub struct ModelConfig {
 impl Default for ModelConfig {
     fn default() -> Self {
         Self {
+            start: None,
             encoders: vec![EncoderConfig::Heads(HeadsConfig::default())],
             core: CoreConfig::Mlp(MlpConfig::default()),
             decoder: DecoderConfig::Learned(LearnedConfig::default()),
@@ -77,6 +82,7 @@ impl ModelConfig {
         let stokes = problem.name() == "navier-stokes";
         Ok(match name {
             ModelName::Vidon => Self {
+                start: None,
                 encoders: vec![EncoderConfig::Heads(HeadsConfig {
                     outputs: if stokes { 32 } else { 64 },
                     ..HeadsConfig::default()
@@ -85,6 +91,7 @@ impl ModelConfig {
                 decoder: learned,
             },
             ModelName::DeepOnet => Self {
+                start: None,
                 encoders: vec![EncoderConfig::Vector(VectorConfig {
                     group: None,
                     sensors: *problem.spec().sensors.count_range(Layout::Regular).end(),
@@ -105,6 +112,7 @@ impl ModelConfig {
                 ));
             }
             ModelName::Fno => Self {
+                start: None,
                 encoders: vec![EncoderConfig::Grid {}],
                 core: CoreConfig::Fno(FnoConfig {
                     padding: if stokes { 0.5 } else { 0.25 },
@@ -165,7 +173,18 @@ impl ModelConfig {
                 format!("behind a projection a fixed basis has at most {MOST_PROJECTED} functions a component")
             })
         };
+        let start = || match &self.start {
+            Some(StartConfig::Field(field)) => field.fault(meta),
+            None => None,
+        };
+        let start = || match (&self.decoder, &self.start) {
+            (DecoderConfig::Grid {}, Some(_)) => {
+                Some("a start needs a decoder that answers anywhere".into())
+            }
+            _ => start(),
+        };
         fault
+            .or_else(start)
             .or_else(|| self.decoder.fault(&meta.query_coords))
             .or_else(|| self.core.fault(&encoders, &self.decoder, meta))
             .or_else(projected)

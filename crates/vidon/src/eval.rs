@@ -1,30 +1,97 @@
-//! Relative L² errors: `‖prediction - truth‖₂ / ‖truth‖₂` over the targets of a sample, in physical units.
+//! How far answers are from the truth, in physical units: of every sample the relative L² error
+//! `‖prediction - truth‖₂ / ‖truth‖₂` over its targets, of every column the errors of all its targets.
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Rows};
+use crate::data::{Channel, Dataset, Rows};
 use crate::error::Result;
 use crate::observer::Observer;
 use crate::operator::Operator;
 
+/// The errors of an operator on some data.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    /// Names of the samples, where they have any.
+    pub names: Vec<Option<String>>,
+    /// Of every sample.
+    pub relative_l2: Vec<f64>,
+    /// Of every column of the targets.
+    pub columns: Vec<ColumnErrors>,
+}
+
+/// The errors of a column over all targets that are known, in its unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnErrors {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    pub targets: usize,
+    pub rmse: f64,
+    pub mae: f64,
+    /// Mean of prediction - truth.
+    pub bias: f64,
+}
+
 impl Operator {
-    /// The relative L² error of each of the first `count` samples, a block at a time.
-    pub fn errors(
-        &self,
-        data: &Dataset,
-        count: usize,
-        observer: &dyn Observer,
-    ) -> Result<Vec<f64>> {
+    /// The errors on the first `count` samples, worked out a block at a time.
+    pub fn errors(&self, data: &Dataset, count: usize, observer: &dyn Observer) -> Result<Errors> {
         let both = ["the data of the model", "this"];
         self.meta().check_same_channels(&data.meta()?, both)?;
-        let mut errors = Vec::new();
+        let mut sums = vec![Sums::default(); self.meta().targets.len()];
+        let (mut names, mut errors) = (Vec::new(), Vec::new());
         data.blocks(count, observer, |block| {
             let found = self.predict_samples(&block.iter().collect::<Vec<_>>())?;
-            let pairs = found.iter().zip(block);
-            errors.extend(pairs.map(|(f, s)| relative_l2(f, &s.targets)));
+            for (found, sample) in found.iter().zip(block) {
+                errors.push(relative_l2(found, &sample.targets));
+                names.push(sample.name.clone());
+                for (c, sums) in sums.iter_mut().enumerate() {
+                    found
+                        .column(c)
+                        .zip(sample.targets.column(c))
+                        .for_each(|p| sums.add(p));
+                }
+            }
             Ok(())
         })?;
-        Ok(errors)
+        let columns = self.meta().targets.iter().zip(sums);
+        Ok(Errors {
+            names,
+            relative_l2: errors,
+            columns: columns.map(|(channel, sums)| sums.of(channel)).collect(),
+        })
+    }
+}
+
+/// Sums of the errors of a column.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    count: usize,
+    errors: f64,
+    sizes: f64,
+    squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, (found, truth): (f32, f32)) {
+        if !truth.is_nan() {
+            let error = found as f64 - truth as f64;
+            self.count += 1;
+            self.errors += error;
+            self.sizes += error.abs();
+            self.squares += error * error;
+        }
+    }
+
+    fn of(self, channel: &Channel) -> ColumnErrors {
+        let mean = |sum: f64| sum / self.count.max(1) as f64;
+        ColumnErrors {
+            name: channel.name.clone(),
+            unit: channel.unit.clone(),
+            targets: self.count,
+            rmse: mean(self.squares).sqrt(),
+            mae: mean(self.sizes),
+            bias: mean(self.errors),
+        }
     }
 }
 

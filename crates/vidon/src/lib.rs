@@ -102,6 +102,7 @@ pub mod problems;
 mod rng;
 pub mod sensors;
 pub mod spaces;
+pub mod start;
 mod tensors;
 pub mod train;
 

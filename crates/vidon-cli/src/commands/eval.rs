@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use vidon::Operator;
 use vidon::data::{Dataset, Meta, ProblemSource};
-use vidon::eval::ErrorSummary;
+use vidon::eval::{ColumnErrors, ErrorSummary, Errors};
 use vidon::files::plain_file;
 use vidon::plot::Picture;
 use vidon::problems::Split;
@@ -18,11 +18,12 @@ use crate::commands::draw_heads;
 use crate::commands::generate::{LAYOUTS, SPLITS};
 use crate::failure::{Failure, Result};
 use crate::outputs;
-use crate::ui::{Ui, percent, print};
+use crate::ui::{Ui, grouped, percent, print};
 
-/// Measure the relative L² error of a trained network
+/// Measure the errors of a trained network
 ///
-/// The error of a sample is ‖prediction − truth‖₂/‖truth‖₂ over its targets, in physical units. A network
+/// The relative L² error of a sample is ‖prediction − truth‖₂/‖truth‖₂ over its targets, in physical units; of every
+/// column of the targets also the root mean square, the mean size and the mean of its errors. A network
 /// that was trained on one of the paper's problems is judged on that problem's test functions, which it has
 /// never seen, by default through the layout it was trained on. Any other network needs --data.
 #[derive(Args)]
@@ -110,8 +111,8 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-fn report(arguments: &Arguments, operator: &Operator, meta: &Meta, found: &[f64]) -> Result<()> {
-    let summary = ErrorSummary::new(found);
+fn report(arguments: &Arguments, operator: &Operator, meta: &Meta, found: &Errors) -> Result<()> {
+    let summary = ErrorSummary::new(&found.relative_l2);
     if arguments.json {
         return print(&format!(
             "{:#}",
@@ -120,11 +121,18 @@ fn report(arguments: &Arguments, operator: &Operator, meta: &Meta, found: &[f64]
                 "weights": arguments.model.to_string_lossy(),
                 "data": meta.provenance,
                 "relative_l2": summary,
-                "errors": found,
+                "columns": found.columns,
+                "names": found.names,
+                "errors": found.relative_l2,
             })
         ));
     }
-    print(&table(operator, meta, &summary))
+    let worst = found.names[summary.worst_sample].as_deref();
+    let columns = columns(&found.columns);
+    print(&format!(
+        "{}\n\n{columns}",
+        table(operator, meta, &summary, worst)
+    ))
 }
 
 /// What to judge by.
@@ -187,7 +195,7 @@ pub fn test_network(
     source.cache = cache;
     let source = Dataset::from_source(source);
     let found = operator.errors(&source, samples, &ui.progress(samples))?;
-    let summary = ErrorSummary::new(&found);
+    let summary = ErrorSummary::new(&found.relative_l2);
     let sample = source.collect(1, &())?.remove(0);
     let found = operator.predict_samples(&[&sample])?.remove(0);
     Picture::comparison(&source.meta()?, &sample, &found).save(picture)?;
@@ -197,7 +205,44 @@ pub fn test_network(
 /// The picture that [`test_run`] leaves in the folder of a run.
 pub const PREDICTION: &str = "prediction.png";
 
-fn table(operator: &Operator, meta: &Meta, summary: &ErrorSummary) -> String {
+/// Errors in the units of the targets.
+fn columns(columns: &[ColumnErrors]) -> String {
+    let mut lines = vec![format!(
+        "{:<24} {:>10} {:>12} {:>12} {:>12}",
+        "column", "targets", "RMSE", "MAE", "bias"
+    )];
+    for column in columns {
+        let name = match &column.unit[..] {
+            "" => column.name.clone(),
+            unit => format!("{} [{unit}]", column.name),
+        };
+        let [rmse, mae, bias] = [column.rmse, column.mae, column.bias].map(number);
+        lines.push(format!(
+            "{name:<24} {:>10} {rmse:>12} {mae:>12} {bias:>12}",
+            grouped(column.targets)
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Four digits of a number.
+fn number(v: f64) -> String {
+    match v.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e6).contains(&size) => {
+            let digits = (3 - size.log10().floor() as i32).max(0);
+            format!("{0:.1$}", v, digits as usize)
+        }
+        _ => format!("{v:.3e}"),
+    }
+}
+
+fn table(
+    operator: &Operator,
+    meta: &Meta,
+    summary: &ErrorSummary,
+    worst_name: Option<&str>,
+) -> String {
     let word = |key: &str| {
         meta.provenance
             .get(key)
@@ -216,11 +261,12 @@ fn table(operator: &Operator, meta: &Meta, summary: &ErrorSummary) -> String {
     let numbers = [summary.mean, summary.std, summary.median, summary.worst].map(percent);
     let [mean, std, median, worst] = numbers;
     format!(
-        "{header}\n{:<10} {:<32} {:>8} {mean:>10} {std:>10} {median:>10} {worst:>10}\nrelative L² error; the worst is sample {}",
+        "{header}\n{:<10} {:<32} {:>8} {mean:>10} {std:>10} {median:>10} {worst:>10}\nrelative L² error; the worst is sample {}{}",
         operator.name().name(),
         data.trim(),
         summary.samples,
-        summary.worst_sample
+        summary.worst_sample,
+        worst_name.map_or(String::new(), |name| format!(" ({name})"))
     )
 }
 

@@ -107,6 +107,19 @@ impl Rows {
         self.data.extend_from_slice(&other.data);
     }
 
+    /// Adds the numbers of rows of the same shape.
+    pub(crate) fn add(&mut self, other: &Rows) {
+        assert_eq!(
+            (self.len, self.width),
+            (other.len, other.width),
+            "rows of another shape"
+        );
+        self.data
+            .iter_mut()
+            .zip(&other.data)
+            .for_each(|(a, b)| *a += b);
+    }
+
     /// The rows with these indices, in this order.
     pub fn select(&self, indices: &[usize]) -> Rows {
         let rows = indices.iter().flat_map(|&i| self.row(i));

@@ -44,6 +44,8 @@ pub(crate) enum Init {
     XavierNormal(usize, usize),
     /// Uniform in [0, scale).
     Uniform(f64),
+    /// 0, and trained from there.
+    Zero,
     /// Not trained, but found in the training data; NaN until then.
     Fixed,
 }
@@ -102,6 +104,7 @@ impl Plan {
                     uniform(-end, end)
                 }
                 Init::Uniform(scale) => uniform(0.0, scale),
+                Init::Zero => vec![0.0; count],
                 Init::Fixed => vec![f32::NAN; count],
                 Init::XavierNormal(fan_in, fan_out) => {
                     let deviation = (2.0 / (fan_in + fan_out) as f64).sqrt();

@@ -12,6 +12,8 @@ pub(crate) use parts::{Code, Parts, Queries};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use rayon::prelude::*;
+
 use crate::config::{ModelConfig, ModelName};
 use crate::data::{
     Channel, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, scale_covariates,
@@ -23,6 +25,7 @@ use crate::network::{Entry, Extent, Params, Place, Tensor, device, to_vec};
 use crate::operator::symmetry_average::SymmetryAverage;
 use crate::sensors::Layout;
 use crate::spaces::Symmetries;
+use crate::start::Field;
 
 /// Sensors (or points of a core's grid) that go through a network at a time.
 const SENSORS: usize = 1 << 16;
@@ -73,6 +76,8 @@ pub struct Operator {
     design: Arc<Design>,
     entries: Vec<Entry>,
     params: Params,
+    /// What the network corrects.
+    start: Option<Field>,
     /// Samples are often asked at the same queries: τ there is worked out once.
     kept: Mutex<Option<KeptFunctions>>,
     /// The largest batch that there was room for.
@@ -97,6 +102,7 @@ impl Operator {
     pub(crate) fn with_numbers(design: Arc<Design>, entries: Vec<Entry>) -> Self {
         Self {
             params: Params::new(&entries, &Place::single(device())),
+            start: design.parts.start(&entries, &design.meta),
             design,
             entries,
             kept: Mutex::new(None),
@@ -190,6 +196,7 @@ impl Operator {
             self.check_room(&codes)?;
             answers.extend(self.answer(&codes, &samples[group.start].query_coords)?);
         }
+        self.add_start(&mut answers, samples)?;
         Ok(answers)
     }
 
@@ -218,7 +225,21 @@ impl Operator {
             let queries = &samples[group.start].query_coords;
             answers.extend(self.answer(&codes[group], queries)?);
         }
+        self.add_start(&mut answers, samples)?;
         Ok(answers)
+    }
+
+    /// What the answers correct.
+    fn add_start(&self, answers: &mut [Rows], samples: &[&Sample]) -> Result<()> {
+        let Some(start) = &self.start else {
+            return Ok(());
+        };
+        let pairs = answers.par_iter_mut().zip(samples).enumerate();
+        pairs.try_for_each(|(i, (answer, sample))| {
+            let found = start.predict(&sample.groups, &sample.query_coords);
+            answer.add(&found.map_err(|e| Error::sample(i, e.to_string()))?);
+            Ok(())
+        })
     }
 
     /// Samples that are asked at the same queries and fit through the network together.
@@ -286,13 +307,15 @@ impl Operator {
                     None => parts.branch(&self.params, &codes)?,
                 };
                 let width = contraction.width();
+                let answers =
+                    |tau| parts.gated(&self.params, contraction.shared(beta.clone(), tau));
                 if queries.len().saturating_mul(width) <= KEPT {
                     for tau in self.functions(queries) {
-                        deal(contraction.shared(beta.clone(), tau));
+                        deal(answers(tau));
                     }
                 } else {
                     for part in self.parts_of(queries.len()) {
-                        deal(contraction.shared(beta.clone(), self.functions_at(queries, &part)));
+                        deal(answers(self.functions_at(queries, &part)));
                     }
                 }
             }

@@ -16,10 +16,11 @@ use crate::decoders::{Contraction, Decoder};
 use crate::encoders::{Encoded, Encoder, EncoderConfig};
 use crate::error::{Error, Result};
 use crate::memory::Need;
-use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor};
+use crate::network::{Entry, Extent, Init, Key, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
 use crate::sensors::Layout;
 use crate::spaces::{Basis, Symmetries, Symmetry};
+use crate::start::{Field, FieldKeys, StartConfig};
 
 /// Bytes that a training takes for every number: where it started, on the device and at its best, gradient, two
 /// moments, a running mean, and three copies of what a checkpoint has while it is written.
@@ -38,6 +39,14 @@ pub(crate) struct Parts {
     axes: Vec<Option<usize>>,
     core: Box<dyn Core>,
     pub decoder: Decoder,
+    start: Option<Start>,
+}
+
+/// What the network corrects, and the factor g of the correction.
+#[derive(Debug)]
+struct Start {
+    field: FieldKeys,
+    gate: Key,
 }
 
 /// Where a batch is asked.
@@ -133,6 +142,13 @@ impl Parts {
         let answer = (decoder.inputs(targets), answer.as_ref());
         let core = config.core.build(&mut plan, &encoders, answer, meta);
         let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
+        let start = config
+            .start
+            .as_ref()
+            .map(|StartConfig::Field(field)| Start {
+                field: FieldKeys::new(&mut plan, field, meta),
+                gate: plan.add("start.gate".into(), &[1], Init::Zero),
+            });
         let axes = |group: &Group| {
             let axes = group.coordinates().len();
             (axes < group.coords.len()).then_some(axes)
@@ -144,6 +160,7 @@ impl Parts {
             axes: meta.groups.iter().map(axes).collect(),
             core,
             decoder,
+            start,
         };
         Ok((parts, plan))
     }
@@ -189,6 +206,25 @@ impl Parts {
             };
             (&**encoder, group, samples.iter().map(own).collect())
         })
+    }
+
+    /// Stores the field that the network is to correct.
+    pub fn set_start(&self, entries: &mut [Entry], field: &Field) {
+        let start = self.start.as_ref().expect("a network with a start");
+        start.field.set(entries, field);
+    }
+
+    /// The field that the network corrects, if it does.
+    pub fn start(&self, entries: &[Entry], meta: &Meta) -> Option<Field> {
+        Some(self.start.as_ref()?.field.field(entries, meta))
+    }
+
+    /// A correction as it counts: g times what the network gives.
+    pub fn gated(&self, params: &Params, given: Tensor<2>) -> Tensor<2> {
+        match &self.start {
+            Some(start) => given * params.get::<1>(start.gate).unsqueeze(),
+            None => given,
+        }
     }
 
     /// Finds what the parts take from training data before training: priors, means and spreads, places, functions.
@@ -270,12 +306,13 @@ impl Parts {
         let tau = contraction
             .functions
             .at(params, place.rows(queries.places.clone()));
-        Ok(match &queries.offsets {
+        let found = match &queries.offsets {
             None => contraction.shared(beta, tau),
             Some(offsets) => {
                 contraction.ragged(beta, tau, &Sets::new(offsets.clone(), &place.device))
             }
-        })
+        };
+        Ok(self.gated(params, found))
     }
 
     /// Answers on a grid are asked for at its points.

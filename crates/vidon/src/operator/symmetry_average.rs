@@ -176,6 +176,7 @@ mod tests {
                 family
             };
             let config = ModelConfig {
+                start: None,
                 encoders: vec![EncoderConfig::Projection(ProjectionConfig {
                     group: None,
                     frame: frame(2, seen, 0),

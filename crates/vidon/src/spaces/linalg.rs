@@ -14,7 +14,7 @@ const PANEL: usize = 32;
 const WORTH: usize = 1 << 18;
 
 /// Numbers row by row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Matrix {
     rows: usize,
     columns: usize,
@@ -35,6 +35,16 @@ impl Matrix {
         for i in 0..rows {
             numbers.extend((0..columns).map(|j| number(i, j)));
         }
+        Self {
+            rows,
+            columns,
+            numbers,
+        }
+    }
+
+    /// From rows of so many numbers.
+    pub fn of(columns: usize, numbers: Vec<f64>) -> Self {
+        let rows = numbers.len() / columns.max(1);
         Self {
             rows,
             columns,
@@ -250,6 +260,21 @@ impl Factor {
             ridge *= 10.0;
         }
         None
+    }
+
+    /// ln det A
+    pub fn log_determinant(&self) -> f64 {
+        2.0 * (0..self.0.rows).map(|i| self.0[(i, i)].ln()).sum::<f64>()
+    }
+
+    /// A⁻¹
+    pub fn inverse(&self) -> Matrix {
+        let n = self.0.rows;
+        self.solve(&Matrix::from_fn(
+            n,
+            n,
+            |i, j| if i == j { 1.0 } else { 0.0 },
+        ))
     }
 
     /// Solves `A x = b` for every column b. Columns know nothing of each other: the bits of one do not depend

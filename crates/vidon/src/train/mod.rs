@@ -516,7 +516,7 @@ impl Training {
     }
 
     /// The operator as it stands.
-    fn operator(&self) -> Operator {
+    pub(crate) fn operator(&self) -> Operator {
         Operator::with_numbers(self.design.clone(), self.state.entries(&self.entries))
     }
 

@@ -20,6 +20,7 @@ use crate::observer::Observer;
 use crate::operator::{Code, Design, Parts};
 use crate::rng::stream;
 use crate::spaces::{Basis, LeastSquares, all_along};
+use crate::start::{Field, StartConfig, fit_field};
 use crate::train::coefficients::TargetFits;
 use crate::train::recipe::{Recipe, TrainRecipe};
 use crate::train::suits;
@@ -159,7 +160,7 @@ pub(crate) fn prepare(
 ) -> Result<(Arc<Design>, Vec<Entry>, TrainingSamples)> {
     let Loaded {
         mut meta,
-        train,
+        mut train,
         mut val,
         ..
     } = loaded;
@@ -167,27 +168,40 @@ pub(crate) fn prepare(
     fill_ranges(&mut meta, &train);
     recipe.model.fill_frames(&meta);
     recipe.model.mark_gaps(&mut meta);
+    let (size, norms) = (root_mean_square(&train), norms(&train));
+    let mut notes = suits::doubts(&meta, &train);
+    notes.extend(suits::seen_before(&train, &val));
+    let start = match &mut recipe.model.start {
+        Some(StartConfig::Field(config)) => {
+            let (chosen, field) = fit_field(config, &meta, &train, &val)?;
+            *config = chosen;
+            Some(field)
+        }
+        None => None,
+    };
+    let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
+    check(recipe, &parts, &meta)?;
+    check_room(&recipe.train, &parts, &train)?;
+    if let Some(field) = &start {
+        parts.set_start(&mut entries, field);
+        let stored = parts.start(&entries, &meta).expect("stored just now");
+        leave_corrections(&stored, &mut train)?;
+    }
     let options = &recipe.train;
     let odd = options.symmetries.odd;
     let centred = Centred {
         readings: odd,
-        // Sines answer 0 on the boundary, which scaling must not move.
-        targets: odd || recipe.model.decoder.vanishes(),
+        // Sines answer 0 on the boundary, and what has nothing to correct answers 0: scaling must not move it.
+        targets: odd || recipe.model.decoder.vanishes() || start.is_some(),
     };
     let scaling = match options.normalise {
         true => Some(Scaling::fit(&meta, &train, options.log_values, centred)?),
         false => None,
     };
-    let (parts, mut entries) = Parts::new(&recipe.model, &meta, options.seed)?;
-    check(recipe, &parts, &meta)?;
-    check_room(&recipe.train, &parts, &train)?;
     let design = Design::new(parts, meta, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
     }
-    let (size, norms) = (root_mean_square(&train), norms(&train));
-    let mut notes = suits::doubts(&design.meta, &train);
-    notes.extend(suits::seen_before(&train, &val));
     // In physical units, for a look at what the decoder's functions leave out.
     let looked_at: Vec<(usize, Rows)> = match options.coefficients {
         true => {
@@ -266,6 +280,20 @@ pub(crate) fn prepare(
     Ok((design, entries, samples))
 }
 
+/// Leaves of the training targets what is to be corrected.
+fn leave_corrections(start: &Field, train: &mut [Sample]) -> Result<()> {
+    train
+        .par_iter_mut()
+        .enumerate()
+        .try_for_each(|(i, sample)| {
+            let found = start.predict(&sample.groups, &sample.query_coords);
+            let mut found = found.map_err(|e| Error::sample(i, e.to_string()).of("training"))?;
+            found.data_mut().iter_mut().for_each(|v| *v = -*v);
+            sample.targets.add(&found);
+            Ok(())
+        })
+}
+
 /// Leaves validation samples the queries that a recipe wants to look at, always the same.
 fn few_queries(val: &mut [Sample], options: &TrainRecipe) {
     let Some(wanted) = options.validation_queries else {
@@ -307,6 +335,10 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
     let train = &recipe.train;
     let name = recipe.model.name().name();
     let refuse = |setting: &str, what: String| Err(Error::setting(setting, what));
+    if recipe.model.start.is_some() && (train.symmetries.any() || train.sensors.is_some()) {
+        let what = "a start is worked out once, of all sensors where they stand; leave out symmetries and sensors";
+        return refuse("model.start", what.into());
+    }
     if train.sensors.is_some() && !parts.takes_any_sensors() {
         let what = format!("{name} needs all of its sensors; leave out sensors");
         return refuse("train.sensors", what);

@@ -96,6 +96,7 @@ pub(crate) fn loss(
     }
     if !answers.is_empty() {
         let beta = design.parts.branch(params, &codes)?;
+        let beta = design.parts.gated(params, beta);
         return Ok(measure.of_coefficients(beta, &answers));
     }
     let found = design

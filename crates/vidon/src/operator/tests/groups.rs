@@ -184,6 +184,7 @@ fn sums_grow_and_averages_do_not() {
     let meta = Meta::of_groups("wells", vec![wells], channels(&["x"]), channels(&["u"]));
     let answer = |count: usize, sums: usize, times: usize| {
         let config = ModelConfig {
+            start: None,
             encoders: vec![heads_of("wells", count, sums)],
             core: CoreConfig::Mlp(MlpConfig {
                 hidden: vec![],
@@ -244,6 +245,7 @@ fn no_source_is_an_answer() {
 fn encoders_and_groups_must_fit() {
     let refused = |encoders: Vec<EncoderConfig>, words: &str| {
         let config = ModelConfig {
+            start: None,
             encoders,
             core: small_mlp(),
             decoder: learned(2, &[4]),

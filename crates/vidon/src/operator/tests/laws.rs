@@ -95,6 +95,7 @@ fn deeponet_is_the_special_case_of_the_paper() {
         })
         .collect();
     let deeponet = ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Vector(VectorConfig {
             group: None,
             sensors: m,
@@ -165,6 +166,7 @@ fn a_pod_holds_the_training_outputs() {
         targets: 2,
     };
     let config = ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Vector(VectorConfig {
             group: None,
             sensors: 1,

@@ -94,6 +94,7 @@ fn learned(p: usize, hidden: &[usize]) -> DecoderConfig {
 
 fn tiny_vidon() -> ModelConfig {
     ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Heads(tiny_heads())],
         core: small_mlp(),
         decoder: learned(4, &[6, 6]),
@@ -102,6 +103,7 @@ fn tiny_vidon() -> ModelConfig {
 
 fn tiny_deeponet() -> ModelConfig {
     ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Vector(VectorConfig {
             group: None,
             sensors: 4,
@@ -161,6 +163,7 @@ fn projection(functions: usize, periodic: bool) -> EncoderConfig {
 
 fn on_grid(config: FnoConfig) -> ModelConfig {
     ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Grid {}],
         core: CoreConfig::Fno(config),
         decoder: DecoderConfig::Grid {},
@@ -170,6 +173,7 @@ fn on_grid(config: FnoConfig) -> ModelConfig {
 /// An FNO between two bases of functions of so many coordinates.
 fn between_in(axes: usize) -> ModelConfig {
     ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Projection(ProjectionConfig {
             group: None,
             frame: frame(axes, false),
@@ -255,6 +259,7 @@ fn zoo() -> Vec<(ModelConfig, Meta, Vec<Sample>)> {
         ..tiny_vidon()
     };
     let both = ModelConfig {
+        start: None,
         encoders: vec![EncoderConfig::Heads(tiny_heads()), projection(6, false)],
         core: CoreConfig::Mlp(MlpConfig {
             hidden: vec![8, 8],
@@ -264,6 +269,7 @@ fn zoo() -> Vec<(ModelConfig, Meta, Vec<Sample>)> {
         decoder: basis(2, frame(3, false)),
     };
     let between = ModelConfig {
+        start: None,
         encoders: vec![projection(9, true)],
         core: CoreConfig::Fno(FnoConfig {
             grid: Some(6),

@@ -1,0 +1,28 @@
+//! Where an operator starts: the best answer without a network. What a network learns is a correction to it,
+//!
+//!   v(y) = start(sensors, y) + g·network(sensors, y),   g = 0 before the first step.
+//!
+//! A start has no learned weights in the sense of a network: it is fitted to the training data before the first
+//! step, works in physical units, and its numbers are stored beside the network's.
+
+mod features;
+mod field;
+mod fit;
+mod places;
+#[cfg(test)]
+mod tests;
+
+pub use features::FeaturesConfig;
+pub use field::FieldConfig;
+pub(crate) use field::{Field, FieldKeys};
+pub(crate) use fit::fit as fit_field;
+
+use serde::{Deserialize, Serialize};
+
+/// Which start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum StartConfig {
+    /// A random field that many samples have taught: what kriging would be if it knew them all.
+    Field(FieldConfig),
+}

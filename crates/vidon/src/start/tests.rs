@@ -1,0 +1,203 @@
+//! Fields and operators that start from them.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use crate::data::{Channel, Dataset, Group, Meta, Rows, Sample, Sensors};
+use crate::operator::Operator;
+use crate::rng::stream;
+use crate::start::{FieldConfig, StartConfig, fit_field};
+use crate::train::{Recipe, Training};
+
+/// Warmth in a plane: a level that goes up and down with the day, falls with the height, waves a little, and is off at
+/// every place in a way of its own.
+fn warmth(index: u64, later: bool) -> Sample {
+    let places = &mut stream(1, "places", 0);
+    let stations: Vec<[f32; 4]> = (0..60)
+        .map(|_| [0; 4].map(|_| places.random_range(0.0..1.0)))
+        .collect();
+    let rng = &mut stream(2, "days", index);
+    let [level, lapse, wave]: [f32; 3] = [0; 3].map(|_| rng.random_range(-1.0..1.0));
+    let mut read = |[x, y, height, own]: [f32; 4], later: bool| {
+        let noise = rng.random_range(-0.05..0.05f32);
+        let share = if later { 0.5 } else { 1.0 };
+        let smooth = 3.0 * level - (2.0 + lapse) * height + wave * (3.0 * x).cos() * y;
+        share * (smooth + own) + noise
+    };
+    let mut seen: Vec<f32> = stations.iter().map(|s| read(*s, false)).collect();
+    let wanted: Vec<f32> = stations.iter().map(|s| read(*s, later)).collect();
+    let sensors: Vec<usize> = (0..60)
+        .filter(|i| (i * 7 + index as usize) % 3 > 0)
+        .collect();
+    let asked: Vec<usize> = (0..60)
+        .filter(|i| (i * 7 + index as usize).is_multiple_of(3))
+        .collect();
+    // A reading that is missing.
+    seen[sensors[4]] = f32::NAN;
+    let coords = Rows::of(3, stations.iter().flat_map(|s| s[..3].to_vec()).collect());
+    let sensors = Sensors {
+        coords: coords.clone(),
+        values: Rows::of(1, seen),
+    }
+    .select(&sensors);
+    Sample {
+        name: None,
+        groups: vec![sensors],
+        query_coords: Arc::new(coords.select(&asked)),
+        targets: Rows::of(1, wanted).select(&asked),
+    }
+}
+
+fn meta() -> Meta {
+    let channel = |name: &str, covariate: bool| Channel {
+        range: Some([0.0, 1.0]),
+        covariate,
+        ..Channel::named(name)
+    };
+    let places = || {
+        vec![
+            channel("x", false),
+            channel("y", false),
+            channel("height", true),
+        ]
+    };
+    let air = Group {
+        gaps: true,
+        ..Group::field("air", places(), vec![Channel::named("T")])
+    };
+    Meta::of_groups("warmth", vec![air], places(), vec![Channel::named("T")])
+}
+
+fn days(range: std::ops::Range<u64>, later: bool) -> Vec<Sample> {
+    range.map(|i| warmth(i, later)).collect()
+}
+
+fn recipe(steps: u64) -> Recipe {
+    let text = r#"
+        [data]
+        train = "warmth.parquet"
+        [model]
+        start = { kind = "field" }
+        encoders = [{ kind = "projection", functions = 6 }]
+        core = { kind = "mlp", hidden = [8] }
+        decoder = { kind = "learned", p = 4, hidden = [8] }
+        [train]
+        batch = 20
+        rate = 1e-2
+        loss = "mse"
+    "#;
+    Recipe::parse(text, &[format!("train.steps={steps}")]).unwrap()
+}
+
+fn mean_square(found: &[Rows], samples: &[Sample]) -> f64 {
+    let pairs = found.iter().zip(samples);
+    let errors = pairs.flat_map(|(f, s)| f.data().iter().zip(s.targets.data()));
+    let squares = errors.map(|(f, t)| ((f - t) as f64).powi(2));
+    let all: Vec<f64> = squares.collect();
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+/// What is noise in a reading is not told by the others; the height, the day and what is peculiar to a place are.
+#[test]
+fn a_field_knows_days_heights_and_places() {
+    let (train, val, new) = (
+        days(0..80, false),
+        days(80..100, false),
+        days(100..130, false),
+    );
+    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val).unwrap();
+    assert!(config.places > 0 && !config.apart, "{config:?}");
+    let found: Vec<Rows> = new
+        .iter()
+        .map(|s| field.predict(&s.groups, &s.query_coords).unwrap())
+        .collect();
+    let missed = mean_square(&found, &new).sqrt();
+    assert!(missed < 0.1, "{missed}");
+    // The order of the sensors, one that reports nothing, and what else is asked at the same time do not matter.
+    let sample = &new[0];
+    let order: Vec<usize> = (0..sample.groups[0].len()).rev().collect();
+    let mut other = sample.groups[0].select(&order);
+    other.coords.extend(&Rows::of(3, vec![0.5; 3]));
+    other.values.extend(&Rows::of(1, vec![f32::NAN]));
+    let again = field
+        .predict(&[other], &sample.query_coords.select(&[1]))
+        .unwrap();
+    assert!((again.data()[0] - found[0].data()[1]).abs() < 1e-4);
+    let nobody = sample.groups[0].select(&[]);
+    let mean = field.predict(&[nobody], &sample.query_coords).unwrap();
+    assert!(mean.data().iter().all(|v| v.is_finite() && v.abs() < 4.0));
+}
+
+/// Targets of the readings' name that are something else are quantities of their own.
+#[test]
+fn what_comes_later_is_a_quantity_of_its_own() {
+    let (train, val, new) = (days(0..80, true), days(80..100, true), days(100..130, true));
+    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val).unwrap();
+    assert!(config.apart);
+    let found: Vec<Rows> = new
+        .iter()
+        .map(|s| field.predict(&s.groups, &s.query_coords).unwrap())
+        .collect();
+    assert!(mean_square(&found, &new).sqrt() < 0.15);
+}
+
+/// Before the first step an operator answers what its start says, and so it does after steps that were no better.
+/// What was stored answers with the same bits.
+#[test]
+fn an_operator_begins_with_its_start() {
+    let data = |range| Dataset::from_samples(meta(), days(range, false)).unwrap();
+    let (train, val) = (data(0..60), data(60..80));
+    let mut training = Training::new(recipe(30), &train, Some(&val), &()).unwrap();
+    let StartConfig::Field(config) = training.config().start.clone().unwrap();
+    let (_, field) = fit_field(
+        &FieldConfig::default(),
+        &meta(),
+        &days(0..60, false),
+        &days(60..80, false),
+    )
+    .unwrap();
+    assert!(config.features.place > 0);
+    let new = days(100..120, false);
+    let new: Vec<&Sample> = new.iter().collect();
+    let before = Training::operator(&training).predict_samples(&new).unwrap();
+    for (found, sample) in before.iter().zip(&new) {
+        let said = field.predict(&sample.groups, &sample.query_coords).unwrap();
+        let far = found
+            .data()
+            .iter()
+            .zip(said.data())
+            .map(|(a, b)| (a - b).abs());
+        assert!(far.fold(0.0, f32::max) < 1e-4);
+    }
+    let first = training.run(&()).unwrap().best.unwrap();
+    let operator = training.best_operator().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    operator.save(&path).unwrap();
+    let loaded = Operator::load(&path).unwrap();
+    let answers = operator.predict_samples(&new).unwrap();
+    assert_eq!(loaded.predict_samples(&new).unwrap(), answers);
+    if first.step == 0 {
+        assert_eq!(answers, before);
+    }
+}
+
+#[test]
+fn what_a_field_cannot_do_is_said() {
+    let refused = |change: fn(&mut Meta), words: &str| {
+        let mut other = meta();
+        change(&mut other);
+        let fault = FieldConfig::default().fault(&other).unwrap();
+        assert!(fault.contains(words), "{fault}");
+    };
+    refused(
+        |m| drop(m.query_coords.pop()),
+        "needs height at the queries too",
+    );
+    refused(|m| m.query_coords.swap(0, 1), "in one order");
+    refused(
+        |m| m.groups.push(m.groups[0].clone()),
+        "which group is meant?",
+    );
+}
