@@ -84,7 +84,7 @@ pub static READERS: [Reader; 9] = [
     },
     Reader {
         name: "npz",
-        format: Format::Zip,
+        format: Format::Npz,
         seeds: seeds::archives,
         prepare: readers::nothing,
         read: readers::npz,
@@ -105,7 +105,7 @@ pub static READERS: [Reader; 9] = [
     },
     Reader {
         name: "history",
-        format: Format::LinesAndJson,
+        format: Format::Lines,
         seeds: seeds::histories,
         prepare: seeds::run_folder,
         read: readers::history,
