@@ -131,27 +131,25 @@ fn reword(rng: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     };
     let old = &bytes[word.clone()];
     match rng.random_range(0..12) {
-        0..8 => {
+        0..10 => {
             let new = match rng.random_range(0..8) {
                 0 => WORDS.choose(rng).expect("words").as_bytes().to_vec(),
                 1 | 2 if is_number(old) => near(rng, old),
                 3 | 4 if is_number(old) => rng.random_range(0..9).to_string().into_bytes(),
                 _ => {
                     let source = if rng.random() { &bytes[..] } else { other };
-                    let alike =
-                        |span: &Range<usize>| is_number(&source[span.clone()]) == is_number(old);
                     let mut all = spans(source, is_word);
-                    all.retain(alike);
-                    all.choose(rng)
-                        .map_or(Vec::new(), |span| source[span.clone()].to_vec())
+                    all.retain(|span| role(source, span) == role(bytes, &word));
+                    let chosen = all.choose(rng);
+                    chosen.map_or(Vec::new(), |span| source[span.clone()].to_vec())
                 }
             };
             bytes.splice(word, new);
         }
         way => {
-            let between: fn(u8) -> bool = match rng.random() {
-                true => |b| b != b'\n',
-                false => |b| b != b',' && b != b'\n',
+            let between: fn(u8) -> bool = match rng.random_range(0..4) {
+                0 => |b| b != b',' && b != b'\n',
+                _ => |b| b != b'\n',
             };
             let source = if rng.random() {
                 bytes.clone()
@@ -164,8 +162,8 @@ fn reword(rng: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
             };
             let another = &source[another.clone()];
             match way {
-                8 => drop(bytes.drain(own.start..bytes.len().min(own.end + 1))),
-                9 => drop(bytes.splice(own.clone(), another.iter().copied())),
+                10 if rng.random() => drop(bytes.drain(own.start..bytes.len().min(own.end + 1))),
+                10 => drop(bytes.splice(own.clone(), another.iter().copied())),
                 _ => {
                     let end = bytes.get(own.end).copied().unwrap_or(b'\n');
                     put(bytes, own.start, &[another, &[end]].concat());
@@ -275,6 +273,14 @@ fn is_number(word: &[u8]) -> bool {
         word,
         [b'0'..=b'9', ..] | [b'-' | b'+' | b'.', b'0'..=b'9', ..]
     )
+}
+
+/// What tells numbers, keys and values apart, more or less: what stands around them.
+fn role(bytes: &[u8], word: &Range<usize>) -> Option<(u8, u8)> {
+    let before = bytes[..word.start].last().copied().unwrap_or(b'\n');
+    let mut behind = bytes[word.end..].iter().filter(|b| !b"\" ".contains(b));
+    let around = (before, behind.next().copied().unwrap_or(b'\n'));
+    (!is_number(&bytes[word.clone()])).then_some(around)
 }
 
 /// All runs of such bytes.
