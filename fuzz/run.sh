@@ -26,7 +26,7 @@ RUSTFLAGS="${RUSTFLAGS:-} $instruments" cargo build --release --target "$host" -
 memory=/dev/shm
 [ -d $memory ] || memory=${TMPDIR:-/tmp}
 TMPDIR=$(mktemp -d -p $memory)
-export TMPDIR RAYON_NUM_THREADS=1
+export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 failed=()
 for target in "${targets[@]}"; do

@@ -166,8 +166,7 @@ fn run(readers: &[String], inputs: u64, seed: u64, keep: &Path) -> ExitCode {
                 .args(["one", reader.name])
                 .args(numbers)
                 .arg(scratch.path())
-                .env("TMPDIR", scratch.path())
-                .env("RAYON_NUM_THREADS", "1");
+                .env("TMPDIR", scratch.path());
             let ended = child.status().expect("a process");
             let state = fs::read_to_string(scratch.path().join(STATE)).unwrap_or_default();
             let mut numbers = state.split(' ').map(|n| n.parse().unwrap_or(0));
@@ -225,6 +224,7 @@ fn one(reader: &Reader, seed: u64, inputs: std::ops::Range<u64>, folder: &Path) 
             }
         }
     });
+    vidon_fuzz::work_alone();
     let (mutator, bench) = (Mutator::new(reader, seed), reader.bench());
     let mut read = 0;
     let state = |index: u64, read: u64| {
