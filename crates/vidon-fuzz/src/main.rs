@@ -184,7 +184,7 @@ fn run(readers: &[String], inputs: u64, seed: u64, keep: &Path) -> ExitCode {
             fs::create_dir_all(keep).expect("a folder for files that fail");
             fs::copy(scratch.path().join(INPUT), &kept).expect("the input that failed");
             eprintln!(
-                "{}: input {index} ended with {ended}; kept:\n  cargo run --release -p vidon-fuzz -- replay {} {}",
+                "{}: input {index} ended with {ended}; kept:\n  target/release/vidon-fuzz replay {} {}",
                 reader.name,
                 reader.name,
                 kept.display()
