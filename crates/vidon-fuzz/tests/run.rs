@@ -1,4 +1,4 @@
-//! The program itself: a few files for every reader, in processes of their own.
+//! The program itself: some files for every reader, in processes of their own.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use std::process::Command;
 fn every_reader_is_given_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = Command::new(env!("CARGO_BIN_EXE_vidon-fuzz"))
-        .args(["run", "--inputs", "50", "--seed", "1", "--keep"])
+        .args(["run", "--inputs", "100", "--seed", "1", "--keep"])
         .arg(folder.path())
         .output()
         .expect("the program");
