@@ -20,13 +20,13 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 instruments="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 instruments="$instruments -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing"
 RUSTFLAGS="${RUSTFLAGS:-} $instruments" cargo build --release --target "$host" --bins
-(cd .. && cargo run --release --quiet -p vidon-fuzz -- seeds fuzz/corpus)
+(cd .. && cargo test --release --quiet --workspace --test run --no-run && target/release/vidon-fuzz seeds fuzz/corpus)
 
 # The readers' files live in memory where there is a folder for that.
 memory=/dev/shm
 [ -d $memory ] || memory=${TMPDIR:-/tmp}
 TMPDIR=$(mktemp -d -p $memory)
-export TMPDIR RAYON_NUM_THREADS=1
+export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 failed=()
 for target in "${targets[@]}"; do
@@ -37,6 +37,6 @@ for target in "${targets[@]}"; do
 done
 if [ ${#failed[@]} -gt 0 ]; then
     echo "failed: ${failed[*]}; to look at an input: fuzz/target/$host/release/<target> <file>, or"
-    echo "  cargo run --release -p vidon-fuzz -- replay <target> <file>"
+    echo "  target/release/vidon-fuzz replay <target> <file>"
     exit 1
 fi

@@ -16,16 +16,16 @@ pub enum Format {
     Plain,
     /// JSON, which may begin with its checksum.
     Json,
-    /// Lines, then behind an empty line JSON like the above.
-    LinesAndJson,
+    /// Lines, then behind an empty line one more: each is JSON like the above.
+    Lines,
     /// A CRC-32 of all that stands before it ends the file.
     Sealed,
     /// Safetensors: the configuration, the table of tensors, their bytes.
     Tensors,
     /// Parquet: the pages, and the footer that says where they are.
     Parquet,
-    /// Zip: names and contents of its files.
-    Zip,
+    /// NumPy's zip archives: of each array its name, what says its shape, and its numbers.
+    Npz,
 }
 
 impl Format {
@@ -33,14 +33,16 @@ impl Format {
     pub fn parts(self, file: &[u8]) -> Option<Vec<Vec<u8>>> {
         match self {
             Format::Plain | Format::Json => Some(vec![file.to_vec()]),
-            Format::LinesAndJson => {
-                let (lines, json) = lines_and_json(file);
-                Some(vec![lines.to_vec(), json.to_vec()])
+            Format::Lines => {
+                let (lines, note) = lines_and_note(file);
+                let lines = lines.strip_suffix(b"\n").unwrap_or(lines);
+                let lines = lines.split(|b| *b == b'\n');
+                Some(lines.chain([note]).map(<[u8]>::to_vec).collect())
             }
             Format::Sealed => Some(vec![file.split_last_chunk::<4>()?.0.to_vec()]),
             Format::Tensors => tensor_parts(file),
             Format::Parquet => parquet_parts(file),
-            Format::Zip => zip_parts(file),
+            Format::Npz => npz_parts(file),
         }
     }
 
@@ -49,9 +51,18 @@ impl Format {
         match self {
             Format::Plain => parts.concat(),
             Format::Json => sealed(parts.concat()),
-            Format::LinesAndJson => {
-                let json = parts[1..].concat();
-                [&parts[0], &b"\n"[..], &sealed(json)].concat()
+            Format::Lines => {
+                let Some((note, lines)) = parts.split_last() else {
+                    return Vec::new();
+                };
+                let mut file = Vec::new();
+                for line in lines {
+                    file.extend(sealed(line.clone()));
+                    file.push(b'\n');
+                }
+                file.push(b'\n');
+                file.extend(sealed(note.clone()));
+                file
             }
             Format::Sealed => {
                 let mut file = parts.concat();
@@ -66,13 +77,13 @@ impl Format {
                 let length = (footer.len() as u32).to_le_bytes();
                 [b"PAR1", &pages[..], footer, &length, b"PAR1"].concat()
             }
-            Format::Zip => zip_file(parts).unwrap_or_else(|| parts.concat()),
+            Format::Npz => npz_file(parts).unwrap_or_else(|| parts.concat()),
         }
     }
 }
 
 /// Up to the end of the line before an empty one, and what stands behind that.
-pub(crate) fn lines_and_json(file: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn lines_and_note(file: &[u8]) -> (&[u8], &[u8]) {
     match file.windows(2).position(|w| w == b"\n\n") {
         Some(end) => (&file[..=end], &file[end + 2..]),
         None => (file, b""),
@@ -136,7 +147,10 @@ fn parquet_parts(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(vec![pages.to_vec(), footer.to_vec()])
 }
 
-fn zip_parts(file: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// What an array of NumPy begins with, before two bytes that say how long its header is.
+const NPY: &[u8] = b"\x93NUMPY\x01\x00";
+
+fn npz_parts(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut archive = zip::ZipArchive::new(Cursor::new(file)).ok()?;
     let mut parts = Vec::new();
     for i in 0..archive.len() {
@@ -144,20 +158,31 @@ fn zip_parts(file: &[u8]) -> Option<Vec<Vec<u8>>> {
         let name = member.name().as_bytes().to_vec();
         let mut content = Vec::new();
         member.take(MOST_UNPACKED).read_to_end(&mut content).ok()?;
-        parts.extend([name, content]);
+        let (header, numbers) = npy_parts(&content).unwrap_or((b"", &content));
+        parts.extend([name, header.to_vec(), numbers.to_vec()]);
     }
     Some(parts)
 }
 
-fn zip_file(parts: &[Vec<u8>]) -> Option<Vec<u8>> {
+fn npy_parts(array: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = array.strip_prefix(NPY)?.split_first_chunk::<2>()?;
+    rest.split_at_checked(u16::from_le_bytes(*length) as usize)
+}
+
+/// What has no header is a file of another kind.
+fn npz_file(parts: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let stored =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-    for pair in parts.chunks_exact(2) {
-        let mut name = String::from_utf8_lossy(&pair[0]).into_owned();
+    for [name, header, numbers] in parts.as_chunks().0 {
+        let mut name = String::from_utf8_lossy(name).into_owned();
         name.truncate(name.floor_char_boundary(LONGEST_NAME));
         writer.start_file(name, stored).ok()?;
-        writer.write_all(&pair[1]).ok()?;
+        if !header.is_empty() {
+            let length = (header.len() as u16).to_le_bytes();
+            writer.write_all(&[NPY, &length, header].concat()).ok()?;
+        }
+        writer.write_all(numbers).ok()?;
     }
     Some(writer.finish().ok()?.into_inner())
 }

@@ -1,5 +1,7 @@
 //! Mutations: every input is a function of the seed and its number.
 
+use std::ops::Range;
+
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -101,13 +103,93 @@ impl<'a> Mutator<'a> {
     }
 }
 
-/// Several changes, mostly few.
+/// Several changes, mostly few. Most of those of a text leave its grammar alone, and get past a parser; half of
+/// those of other bytes leave their number alone, which is said elsewhere in the file.
 fn mutate(rng: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
+    let length = bytes.len();
+    let is_text = std::str::from_utf8(bytes).is_ok() && length > 0;
+    let by_word = is_text && rng.random_range(0..8) > 0;
+    let as_long = !is_text && length > 0 && rng.random();
     let changes = [1, 1, 1, 2, 4, 8].choose(rng).expect("some");
     for _ in 0..*changes {
-        change(rng, bytes, other);
+        match by_word {
+            true => reword(rng, bytes, other),
+            false => change(rng, bytes, other),
+        }
         bytes.truncate(LONGEST);
     }
+    if as_long {
+        bytes.resize(length, 0);
+    }
+}
+
+/// Changes one value, or one line or member: another of its kind, twice, not at all.
+fn reword(rng: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
+    let words = spans(bytes, is_word);
+    let Some(word) = words.choose(rng).cloned() else {
+        return change(rng, bytes, other);
+    };
+    let old = &bytes[word.clone()];
+    match rng.random_range(0..12) {
+        0..10 => {
+            let new = match rng.random_range(0..8) {
+                0 => WORDS.choose(rng).expect("words").as_bytes().to_vec(),
+                1 | 2 if is_number(old) => near(rng, old),
+                3 | 4 if is_number(old) => rng.random_range(0..9).to_string().into_bytes(),
+                _ => {
+                    let source = if rng.random() { &bytes[..] } else { other };
+                    let mut all = spans(source, is_word);
+                    all.retain(|span| role(source, span) == role(bytes, &word));
+                    let chosen = all.choose(rng);
+                    chosen.map_or(Vec::new(), |span| source[span.clone()].to_vec())
+                }
+            };
+            bytes.splice(word, new);
+        }
+        way => {
+            let between: fn(u8) -> bool = match rng.random_range(0..4) {
+                0 => |b| b != b',' && b != b'\n',
+                _ => |b| b != b'\n',
+            };
+            let source = if rng.random() {
+                bytes.clone()
+            } else {
+                other.to_vec()
+            };
+            let (own, others) = (spans(bytes, between), spans(&source, between));
+            let (Some(own), Some(another)) = (own.choose(rng), others.choose(rng)) else {
+                return;
+            };
+            let another = &source[another.clone()];
+            match way {
+                10 if rng.random() => drop(bytes.drain(own.start..bytes.len().min(own.end + 1))),
+                10 => drop(bytes.splice(own.clone(), another.iter().copied())),
+                _ => {
+                    let end = bytes.get(own.end).copied().unwrap_or(b'\n');
+                    put(bytes, own.start, &[another, &[end]].concat());
+                }
+            }
+        }
+    }
+}
+
+/// The number with one added or taken, doubled, halved or negated.
+fn near(rng: &mut ChaCha8Rng, number: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(number);
+    let way = rng.random_range(0..5);
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(n), _) => match way {
+            0 => n.wrapping_add(1),
+            1 => n.wrapping_sub(1),
+            2 => n.wrapping_mul(2),
+            3 => n / 2,
+            _ => n.wrapping_neg(),
+        }
+        .to_string(),
+        (_, Ok(v)) => format!("{:?}", [v + 1.0, v - 1.0, 2.0 * v, v / 2.0, -v][way]),
+        _ => text.into_owned(),
+    }
+    .into_bytes()
 }
 
 fn rearrange(rng: &mut ChaCha8Rng, parts: &mut [Vec<u8>]) {
@@ -183,7 +265,36 @@ fn is_numeric(byte: u8) -> bool {
 }
 
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-.\"".contains(&byte)
+    byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte)
+}
+
+fn is_number(word: &[u8]) -> bool {
+    matches!(
+        word,
+        [b'0'..=b'9', ..] | [b'-' | b'+' | b'.', b'0'..=b'9', ..]
+    )
+}
+
+/// What tells numbers, keys and values apart, more or less: what stands around them.
+fn role(bytes: &[u8], word: &Range<usize>) -> Option<(u8, u8)> {
+    let before = bytes[..word.start].last().copied().unwrap_or(b'\n');
+    let mut behind = bytes[word.end..].iter().filter(|b| !b"\" ".contains(b));
+    let around = (before, behind.next().copied().unwrap_or(b'\n'));
+    (!is_number(&bytes[word.clone()])).then_some(around)
+}
+
+/// All runs of such bytes.
+fn spans(bytes: &[u8], belongs: fn(u8) -> bool) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (start, end) = run(bytes, at, belongs);
+        if start < end {
+            all.push(start..end);
+        }
+        at = end;
+    }
+    all
 }
 
 /// The next run of such bytes from a place on; nothing there where none follows.

@@ -12,9 +12,9 @@ use vidon::data::{
 use vidon::problems::{Field, Formula, Problem, Rng, Spec, Split};
 use vidon::sensors::{Layout, SensorSpec};
 use vidon::train::{Recipe, Record, RunState, Training};
-use vidon::{Observer, Operator, Result};
+use vidon::{Error, Observer, Operator, Result};
 
-use crate::format::lines_and_json;
+use crate::format::lines_and_note;
 use crate::seeds;
 
 /// Samples that are looked at of a file that has more.
@@ -167,9 +167,12 @@ pub fn checkpoint(folder: &Path, bytes: &[u8]) -> Result<()> {
 /// The lines of a training's metrics, and behind an empty line the note on its best weights.
 pub fn history(folder: &Path, bytes: &[u8]) -> Result<()> {
     let run = folder.join("run");
-    let (lines, note) = lines_and_json(bytes);
+    let (lines, note) = lines_and_note(bytes);
     put(&run, "metrics.jsonl", lines);
-    put(&run, "best.json", note);
+    match note {
+        [] => drop(fs::remove_file(run.join("best.json"))),
+        some => drop(put(&run, "best.json", some)),
+    }
     Record::read_all(&run)?;
     if let Some(state) = RunState::read(&run)? {
         state.finished();
@@ -274,12 +277,16 @@ pub fn kept(cache: &Path) -> PathBuf {
     folder.join("00000.fields")
 }
 
-/// A file that is refused is not an error here: its functions are drawn again.
+/// The functions of a file that is refused are drawn again, and it is written anew.
 pub fn cache(folder: &Path, bytes: &[u8]) -> Result<()> {
     let cache = folder.join("cache");
     if !cache.exists() {
         waves(&cache).collect(1, &())?;
     }
     fs::write(kept(&cache), bytes).expect("a file in the cache");
-    waves(&cache).collect(2, &()).map(|_| ())
+    waves(&cache).collect(2, &())?;
+    match fs::read(kept(&cache)).expect("the file in the cache") == bytes {
+        true => Ok(()),
+        false => Err(Error::Unsuitable("its functions were drawn again".into())),
+    }
 }

@@ -426,15 +426,23 @@ pub fn checkpoints() -> Vec<Vec<u8>> {
     vec![one.clone()]
 }
 
-/// Lines of metrics, then the note on the best weights.
+/// Lines of metrics with the clock's numbers made the same, then the note on the best weights.
 pub fn histories() -> Vec<Vec<u8>> {
-    let line = r#"{"step":STEP,"epoch":0.5,"seconds":0.25,"time":1.5e9,"rate":0.01,"loss":0.5,"samples_per_second":10.0,"val_error":0.75,"best_error":0.7}"#;
-    let lines: Vec<String> = (0..3)
-        .map(|i| line.replace("STEP", &i.to_string()))
-        .collect();
-    let note = String::from_utf8(run_file("best.json")).expect("text");
-    let whole = format!("{}\n\n{note}", lines.join("\n"));
-    vec![whole.into_bytes(), format!("{}\n", lines[0]).into_bytes()]
+    let line = |line: &str| {
+        let mut record: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        for clock in ["seconds", "time", "samples_per_second"] {
+            if let Some(number) = record.get_mut(clock) {
+                *number = 0.25.into();
+            }
+        }
+        record.to_string().into_bytes()
+    };
+    let lines = String::from_utf8(run_file("metrics.jsonl")).expect("text");
+    let lines: Vec<Vec<u8>> = lines.lines().map(line).collect();
+    let [note, none] = [run_file("best.json"), Vec::new()];
+    let whole = [&lines[..], &[note]].concat();
+    let begun = [lines[0].clone(), none];
+    vec![Format::Lines.whole(&whole), Format::Lines.whole(&begun)]
 }
 
 pub fn caches() -> Vec<Vec<u8>> {

@@ -144,6 +144,8 @@ fn with_hint(error: Error, folder: &Path) -> Failure {
     }
 }
 
+const CURVES: &str = "learning.png";
+
 /// Trains with a progress line, draws the learning curves and says what came of it.
 pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Outcome> {
     ui.note(format!(
@@ -197,10 +199,7 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         let progress = ui.training();
         training.run(&progress)?
     };
-    let records = Record::read_all(folder)?;
-    if records.len() > 1 {
-        Picture::learning(&records).save(&plain_file(folder, "learning.png")?)?;
-    }
+    draw_learning(folder)?;
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
             "; best validation error {} at step {}",
@@ -219,6 +218,23 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder)).into()),
     }
     Ok(outcome)
+}
+
+/// Draws the learning curves of a run, where there is more than their beginning.
+fn draw_learning(folder: &Path) -> Result<()> {
+    let records = Record::read_all(folder)?;
+    if records.len() > 1 {
+        Picture::learning(&records).save(&plain_file(folder, CURVES)?)?;
+    }
+    Ok(())
+}
+
+/// The same, where a training that had come to its end was killed before they were drawn.
+pub fn draw_missing(folder: &Path) -> Result<()> {
+    match plain_file(folder, CURVES)?.exists() {
+        true => Ok(()),
+        false => draw_learning(folder),
+    }
 }
 
 /// Says what to do after an interruption, and what the command ends with.

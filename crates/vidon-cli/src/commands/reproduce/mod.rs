@@ -16,7 +16,7 @@ use vidon::train::{Budget, Recipe, Stop, Training};
 
 use crate::commands::cache::Cache;
 use crate::commands::eval::test_run;
-use crate::commands::train::run_training;
+use crate::commands::train::{draw_missing, run_training};
 use crate::failure::{Failure, Result};
 use crate::ui::{Ui, clock, count, percent, print};
 use cells::{Cell, Selection};
@@ -172,6 +172,7 @@ impl Session<'_> {
             let (steps, time) = (standing.step() as usize, clock(standing.seconds()));
             let steps = count(steps, "step");
             self.ui.note(format!("trained already: {steps} in {time}"));
+            draw_missing(&folder)?;
         }
         if !State::read(&folder)?.has_tested(self.samples) {
             let errors = test_run(&folder, self.samples, self.cache.clone(), self.ui)?;
