@@ -46,6 +46,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 struct Start {
     field: FieldKeys,
+    /// Which group it sees.
+    group: usize,
     gate: Key,
 }
 
@@ -147,6 +149,9 @@ impl Parts {
             .as_ref()
             .map(|StartConfig::Field(field)| Start {
                 field: FieldKeys::new(&mut plan, field, meta),
+                group: field
+                    .group_among(&meta.groups)
+                    .expect("checked with the rest"),
                 gate: plan.add("start.gate".into(), &[1], Init::Zero),
             });
         let axes = |group: &Group| {
@@ -395,12 +400,14 @@ impl Parts {
 
     /// Whether anything in it sees the covariates of this group's sensors, or (of none) of queries.
     pub fn sees_covariates(&self, group: Option<usize>) -> bool {
-        match group {
-            Some(group) => {
+        match (group, &self.start) {
+            (Some(group), Some(start)) if group == start.group => true,
+            (Some(group), _) => {
                 let mut encoders = self.encoders.iter().zip(&self.groups);
                 encoders.any(|(e, &g)| g == group && e.sees_covariates())
             }
-            None => self
+            (None, Some(_)) => true,
+            (None, None) => self
                 .contraction()
                 .is_some_and(|c| c.functions.sees_covariates()),
         }

@@ -98,8 +98,8 @@ impl FieldConfig {
             ));
         }
         let other = meta.query_coords.iter().zip(&group.coords);
-        let other = other.map(|(a, b)| (&a.name, a.covariate) == (&b.name, b.covariate));
-        if asked.len() != group.coords.len() || !other.fold(true, |all, same| all && same) {
+        let mut other = other.map(|(a, b)| (&a.name, a.covariate) == (&b.name, b.covariate));
+        if asked.len() != group.coords.len() || !other.all(|same| same) {
             return Some("start: a field has the same coordinates and covariates at sensors and queries, in one order".into());
         }
         let functions = self

@@ -28,7 +28,7 @@ fn warmth(index: u64, later: bool) -> Sample {
     let mut seen: Vec<f32> = stations.iter().map(|s| read(*s, false)).collect();
     let wanted: Vec<f32> = stations.iter().map(|s| read(*s, later)).collect();
     let sensors: Vec<usize> = (0..60)
-        .filter(|i| (i * 7 + index as usize) % 3 > 0)
+        .filter(|i| !(i * 7 + index as usize).is_multiple_of(3))
         .collect();
     let asked: Vec<usize> = (0..60)
         .filter(|i| (i * 7 + index as usize).is_multiple_of(3))
