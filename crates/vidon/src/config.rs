@@ -174,14 +174,9 @@ impl ModelConfig {
             })
         };
         let start = || match &self.start {
-            Some(StartConfig::Field(field)) => field.fault(meta),
+            Some(_) if grid => Some("a start needs a decoder that answers anywhere".into()),
+            Some(StartConfig::Field(field)) => field.fault(meta).or_else(|| field.unknown()),
             None => None,
-        };
-        let start = || match (&self.decoder, &self.start) {
-            (DecoderConfig::Grid {}, Some(_)) => {
-                Some("a start needs a decoder that answers anywhere".into())
-            }
-            _ => start(),
         };
         fault
             .or_else(start)

@@ -120,6 +120,12 @@ impl FieldConfig {
         }
     }
 
+    /// What is still to be chosen from data, if anything.
+    pub(crate) fn unknown(&self) -> Option<String> {
+        (self.features.place == 0)
+            .then(|| "start: a field is fitted by a training; it has no functions yet".into())
+    }
+
     /// Quantities: the readings' columns, then those targets that are quantities of their own.
     pub(super) fn quantities(&self, meta: &Meta) -> usize {
         let group = self.group_among(&meta.groups).expect("checked before");
@@ -134,6 +140,14 @@ pub(super) fn among_readings(group: &Group, meta: &Meta) -> Option<Vec<usize>> {
         group.values.iter().position(same)
     };
     meta.targets.iter().map(place).collect()
+}
+
+/// Where a covariance is none.
+pub(super) fn indefinite() -> Error {
+    Error::Numerics(
+        "the covariance of the readings is not positive: do sensors stand far outside of the box of the training data?"
+            .into(),
+    )
 }
 
 /// A field that answers.
@@ -402,9 +416,7 @@ impl Field {
 
     fn know<'a>(&self, observed: &'a Observed) -> Result<Known<'a>> {
         let rows = self.rows(observed);
-        let factor = self.covariance(observed, &rows).ok_or_else(|| {
-            Error::Numerics("the covariance of the readings is not positive: do sensors stand far outside of the box of the training data?".into())
-        })?;
+        let factor = self.covariance(observed, &rows).ok_or_else(indefinite)?;
         let solve = |known: &[f64]| -> Vec<f64> {
             let column = Matrix::of(1, known.to_vec());
             factor.solve(&column).numbers().to_vec()

@@ -19,7 +19,9 @@ use crate::rng::stream;
 use crate::spaces::linalg::{Factor, Matrix};
 use crate::spaces::{Family, Frame, all_along};
 use crate::start::features::{Features, FeaturesConfig, standards};
-use crate::start::field::{Field, FieldConfig, Near, Numbers, Observed, Places, among_readings};
+use crate::start::field::{
+    Field, FieldConfig, Near, Numbers, Observed, Places, among_readings, indefinite,
+};
 use crate::start::places;
 
 /// Training samples that are looked at, and readings of each.
@@ -270,10 +272,6 @@ fn normal(field: &Field, example: &Example) -> Option<Normal> {
         square,
         right: right.numbers().to_vec(),
     })
-}
-
-fn indefinite() -> Error {
-    Error::Numerics("a field's covariance is not positive: are many sensors at the same place, or far outside of the box?".into())
 }
 
 /// Moves μ and Σ to where they explain the samples best.

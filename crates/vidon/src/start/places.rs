@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::data::Meta;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::spaces::linalg::{Factor, Matrix, symmetric_eigen};
-use crate::start::field::{Field, FieldConfig, MOST_PLACES, Observed, Places};
+use crate::start::field::{Field, FieldConfig, MOST_PLACES, Observed, Places, indefinite};
 use crate::start::fit::Example;
 
 /// A place is known once it is in so many samples.
@@ -137,10 +137,6 @@ fn directions(field: &Field, meta: &Meta, config: &FieldConfig) -> Matrix {
         true => vectors[(z, i)] / values[z].max(1e-12).sqrt(),
         false => 0.0,
     })
-}
-
-fn indefinite() -> Error {
-    Error::Numerics("the covariance of the readings is not positive".into())
 }
 
 fn column(numbers: &[f64]) -> Matrix {
