@@ -1,13 +1,17 @@
 //! What a file would take in memory, before any of it is decoded: run lengths and packing let a few bytes
 //! stand for any number of values.
 
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::Type;
 use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::error::{Error, Result};
@@ -74,17 +78,50 @@ fn rows_within(least: usize, path: &Path, metadata: &ParquetMetaData) -> Result<
 
 /// Values of a column by the headers of its pages, which is what a decoder goes by.
 fn values(
-    file: Arc<std::fs::File>,
+    file: Arc<File>,
     column: &ColumnChunkMetaData,
     rows: usize,
 ) -> std::result::Result<usize, ParquetError> {
-    let mut pages = SerializedPageReader::new(file, column, rows, None)?;
+    let mut pages = SerializedPageReader::new(Arc::new(Whole(file)), column, rows, None)?;
     let mut all = 0usize;
     while let Some(page) = pages.peek_next_page()? {
         all = all.saturating_add(page.num_levels.unwrap_or(0));
         pages.skip_next_page()?;
     }
     Ok(all)
+}
+
+/// A file whose end is an error: a damaged header that announces a list of texts would be read there for each of them.
+struct Whole(Arc<File>);
+
+/// What is read from a place on.
+struct UpToTheEnd(BufReader<File>);
+
+impl Length for Whole {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Whole {
+    type T = UpToTheEnd;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<UpToTheEnd> {
+        self.0.get_read(start).map(UpToTheEnd)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+impl Read for UpToTheEnd {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(bytes)? {
+            0 if !bytes.is_empty() => Err(ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
 }
 
 #[cfg(test)]
