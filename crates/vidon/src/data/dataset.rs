@@ -39,6 +39,7 @@ use parquet::schema::types::ColumnPath;
 use serde::Deserialize;
 
 use crate::checksum::{check, to_json};
+use crate::data::footer;
 use crate::data::guard::guarded;
 use crate::data::meta::{Kind, Meta, Part};
 use crate::data::sample::{Rows, Sample, Sensors};
@@ -358,7 +359,7 @@ impl DatasetReader {
 
     fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
         let file = input::open(path)?;
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| foreign(path, &e.to_string()))
+        footer::open(file).map_err(|e| foreign(path, &e))
     }
 
     /// The queries of the grid, for a sample with as many targets: a description can claim any grid.

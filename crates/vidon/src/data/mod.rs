@@ -5,6 +5,7 @@
 //! memory and null in a file, where the description allows it.
 
 mod dataset;
+mod footer;
 mod generate;
 mod guard;
 mod import;

@@ -5,8 +5,8 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::data::footer;
 use crate::data::guard::guarded;
 use crate::data::import::cells;
 use crate::error::{Error, Result};
@@ -194,8 +194,7 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str])
             false => Error::data(path, format!("cannot be read as Parquet: {says}")),
         }
     };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
-        .map_err(|e| parquet_error(&e))?;
+    let builder = footer::open(Bytes::from(bytes)).map_err(|e| parquet_error(&e))?;
     let found: Vec<String> = builder
         .schema()
         .fields()
