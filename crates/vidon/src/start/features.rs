@@ -57,15 +57,6 @@ impl Features {
         }
     }
 
-    pub fn frame(&self) -> &Frame {
-        self.basis.frame()
-    }
-
-    /// Coordinates of a place, without its covariates.
-    pub fn axes(&self) -> usize {
-        self.axes
-    }
-
     pub fn len(&self) -> usize {
         self.basis.len() + self.covariates.len() * (self.products + self.squares)
     }

@@ -6,7 +6,8 @@
 //! - smooth functions f with coefficients c ~ N(μ, Σ), of all quantities together: mean and covariance are what many
 //!   samples have in common (seasons, lapse rates, what today says of tomorrow), learned by expectation and maximisation,
 //! - a short range s with the covariance S_qq' k(x, x'), k = (1 - a) exp(-√Σ_i ((x_i - x'_i)/r_i)²) + a [x = x'], of which
-//!   a sensor knows its neighbourhood, and a share a that is the place's alone,
+//!   a sensor knows its neighbourhood, and a share a that is the place's alone; x_i are coordinates and covariates alike
+//!   (valleys and peaks side by side are no neighbours),
 //! - noise of a size σ_q in every reading, whatever the number of sensors,
 //! - known places (`places.rs`): what is peculiar to a place that reports again and again.
 //!
@@ -179,7 +180,7 @@ pub(super) struct Numbers {
 /// The short range and the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Near {
-    /// r of every coordinate.
+    /// r of every coordinate and covariate.
     pub ranges: Vec<f64>,
     /// a
     pub alone: f64,
@@ -195,7 +196,7 @@ pub(super) struct Near {
 /// What is peculiar to places: see `places.rs`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Places {
-    /// `[places, d]`
+    /// `[places, d + covariates]`
     pub coords: Vec<f32>,
     /// `[places, quantities·(1 + directions)]`, and the same made ready for places in between.
     pub effects: Matrix,
@@ -226,8 +227,9 @@ impl Near {
 }
 
 /// Readings of a sample: at which of its places, of which quantity, in units of its spread.
+#[derive(Clone)]
 pub(super) struct Observed {
-    /// Coordinates without covariates, and the functions there.
+    /// Coordinates and covariates, and the functions there.
     pub coords: Rows,
     pub functions: Matrix,
     pub readings: Vec<Reading>,
@@ -255,13 +257,12 @@ impl Field {
     pub(super) fn with_numbers(config: &FieldConfig, meta: &Meta, numbers: Numbers) -> Self {
         let group = config.group_among(&meta.groups).expect("checked before");
         let own = &meta.groups[group];
-        let axes = own.coordinates().len();
         let first = own.values.len();
         let targets = match config.apart {
             true => (first..first + meta.targets.len()).collect(),
             false => among_readings(own, meta).expect("targets are readings"),
         };
-        let places = numbers.places.coords.chunks(axes);
+        let places = numbers.places.coords.chunks(own.coords.len());
         let bits = |place: &[f32]| place.iter().map(|v| v.to_bits()).collect();
         Self {
             group,
@@ -302,7 +303,7 @@ impl Field {
             }
         }
         Observed {
-            coords: places.first_columns(self.features.axes()).into_owned(),
+            coords: places.clone(),
             functions: self.features.at(places),
             readings,
         }
@@ -341,12 +342,18 @@ impl Field {
 
     /// V = F Σ Fᵀ + S ⊗ k + σ², in factors.
     pub(super) fn covariance(&self, observed: &Observed, rows: &Matrix) -> Option<Factor> {
-        let (count, width) = (rows.rows(), rows.columns());
-        let mut spread = Matrix::zeros(count, width);
-        spread.add_product(1.0, rows.view(), self.numbers.covariance.view());
         let mut all = self.near(observed);
-        all.add_product(1.0, spread.view(), rows.view().transposed());
+        all.add(1.0, &self.smooth(rows));
         Factor::new(all)
+    }
+
+    /// F Σ Fᵀ
+    pub(super) fn smooth(&self, rows: &Matrix) -> Matrix {
+        let mut spread = Matrix::zeros(rows.rows(), rows.columns());
+        spread.add_product(1.0, rows.view(), self.numbers.covariance.view());
+        let mut all = Matrix::zeros(rows.rows(), rows.rows());
+        all.add_product(1.0, spread.view(), rows.view().transposed());
+        all
     }
 
     /// What readings differ from the mean.
@@ -371,7 +378,7 @@ impl Field {
     /// What is peculiar to a quantity at a place, for such scores.
     fn effect(&self, coords: &[f32], quantity: usize, scores: &[f64]) -> f64 {
         let places = &self.numbers.places;
-        let (axes, width) = (self.features.axes(), scores.len());
+        let width = scores.len();
         let part = |table: &Matrix, place: usize| -> f64 {
             let own = (0..width).map(|k| table[(place, quantity * width + k)] * scores[k]);
             own.sum()
@@ -380,7 +387,7 @@ impl Field {
             _ if places.coords.is_empty() => 0.0,
             Some(place) => part(&places.effects, place),
             None => {
-                let all = places.coords.chunks(axes).enumerate();
+                let all = places.coords.chunks(coords.len()).enumerate();
                 let near = &self.numbers.near;
                 all.map(|(i, there)| near.kernel(coords, there) * part(&places.between, i))
                     .sum()
@@ -463,14 +470,13 @@ impl Field {
     fn answer(&self, known: &Known, queries: &Rows, answers: &mut Vec<f32>) {
         let (n, near) = (self.features.len(), &self.numbers.near);
         let functions = &self.features.at(queries);
-        let coords = queries.first_columns(self.features.axes());
         let Observed {
             coords: places,
             readings,
             ..
         } = known.observed;
         let answer = |i: usize| {
-            let at = coords.row(i);
+            let at = queries.row(i);
             let close: Vec<f64> = (0..places.len())
                 .map(|j| near.kernel(at, places.row(j)))
                 .collect();
@@ -498,7 +504,7 @@ pub(crate) struct FieldKeys {
     units: Key,
     mean: Key,
     covariance: Key,
-    /// r of every coordinate, and a.
+    /// r of every coordinate and covariate, and a.
     ranges: Key,
     /// S_qq, σ_q², partners and ties of every quantity.
     near: Key,
@@ -523,10 +529,10 @@ impl FieldKeys {
             units: fixed("units", &[quantities, 2]),
             mean: fixed("mean", &[width]),
             covariance: fixed("covariance", &[width, width]),
-            ranges: fixed("ranges", &[axes + 1]),
+            ranges: fixed("ranges", &[group.coords.len() + 1]),
             near: fixed("near", &[4, quantities]),
             places: some(config.places).map(|()| {
-                let coords = fixed("places", &[config.places, axes]);
+                let coords = fixed("places", &[config.places, group.coords.len()]);
                 let tables = ["effects", "between"];
                 let [effects, between] = tables.map(|name| fixed(name, &[config.places, effects]));
                 [coords, effects, between]

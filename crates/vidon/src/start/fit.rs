@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use crate::data::{Meta, Rows, Sample, Sensors};
 use crate::error::{Error, Result};
+use crate::observer::Observer;
 use crate::rng::stream;
 use crate::spaces::linalg::{Factor, Matrix};
 use crate::spaces::{Family, Frame, all_along};
@@ -37,9 +38,12 @@ const ROUNDS: usize = 8;
 const DRAW: f64 = 5.0;
 /// Choices of the number of functions of a place; products are a third of them, squares a sixth.
 const FUNCTIONS: [usize; 4] = [6, 12, 20, 36];
-/// Ranges are between such shares of the sides of the box.
+/// Ranges are between such shares of the sides of the box, which of a covariate is so many spreads long.
 const NARROW: f64 = 64.0;
 const WIDE: f64 = 4.0;
+const SPREADS: f64 = 4.0;
+/// Numbers of functions that are tried without a better one.
+const PATIENCE: usize = 2;
 /// Rounds over the numbers of the short range.
 const SEARCHES: usize = 4;
 
@@ -56,73 +60,194 @@ pub(crate) fn fit(
     meta: &Meta,
     train: &[Sample],
     val: &[Sample],
+    observer: &dyn Observer,
 ) -> Result<(FieldConfig, Field)> {
     let refuse = |what: String| Error::setting("model.start", what);
     if let Some(fault) = config.fault(meta) {
         return Err(refuse(fault));
     }
     let group = config.group_among(&meta.groups).map_err(refuse)?;
-    let some: Vec<&Sample> = all_along(train, SAMPLES).collect();
-    let small: Vec<Sample> = some
-        .iter()
-        .enumerate()
-        .map(|(i, s)| fewer(s, group, i))
-        .collect();
-    let val: Vec<&Sample> = all_along(val, SAMPLES).collect();
     let own = &meta.groups[group];
-    let (axes, coords) = (own.coordinates().len(), own.coordinates());
-    let places = small.iter().map(|s| &s.groups[group].coords);
-    let covariates = standards(places, axes);
     let mut frame = Frame {
         family: Family::Cosine,
         ..config.features.frame.clone()
     };
-    frame.fill(coords);
-    if let Some(fault) = frame.fault(coords) {
+    frame.fill(own.coordinates());
+    if let Some(fault) = frame.fault(own.coordinates()) {
         return Err(refuse(fault));
     }
+    let small = all_along(train, SAMPLES).enumerate();
+    let small: Vec<Sample> = small.map(|(i, s)| fewer(s, group, i)).collect();
+    let places = small.iter().map(|s| &s.groups[group].coords);
+    let trials = Trials {
+        group,
+        frame,
+        covariates: standards(places, own.coordinates().len()),
+        meta,
+        named: config.group.clone(),
+        small,
+        val: all_along(val, SAMPLES).collect(),
+        observer,
+    };
+    // Few functions tell whether the targets are the readings elsewhere; then more are tried.
     let alike = among_readings(own, meta).is_some();
-    let kinds: Vec<bool> = if alike { vec![false, true] } else { vec![true] };
-    let mut best: Option<(f64, FieldConfig, Field)> = None;
-    for apart in kinds {
-        let mut near: Option<Near> = None;
-        for place in FUNCTIONS {
-            let chosen = FieldConfig {
-                group: config.group.clone(),
-                features: FeaturesConfig {
-                    frame: frame.clone(),
-                    place,
-                    products: place.div_ceil(3),
-                    squares: place.div_ceil(6),
-                },
-                apart,
-                places: 0,
-                directions: 0,
-            };
-            let mut field = begin(&chosen, meta, covariates.clone(), &small, near.take())?;
-            let examples = examples(&field, &small, group);
-            if place == FUNCTIONS[0] {
-                expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
-                search(&mut field, &examples);
-            }
-            expect_and_maximise(&mut field, &examples, ROUNDS)?;
-            search(&mut field, &examples);
-            expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
-            near = Some(field.numbers.near.clone());
-            let known = places::STRENGTHS
-                .iter()
-                .map(|&strength| places::learn(&chosen, meta, &field, &examples, strength));
-            let known: Vec<(FieldConfig, Field)> = known.collect::<Result<_>>()?;
-            for (config, field) in std::iter::once((chosen, field)).chain(known) {
-                let miss = error(&field, &val)?;
-                if best.as_ref().is_none_or(|b| miss < b.0) {
-                    best = Some((miss, config, field));
-                }
-            }
+    let kinds: &[bool] = if alike { &[false, true] } else { &[true] };
+    let first = kinds
+        .iter()
+        .map(|&apart| trials.fit(apart, FUNCTIONS[0], None));
+    let first = first.collect::<Result<Vec<Trial>>>()?.into_iter();
+    let mut best = first
+        .reduce(|a, b| if b.miss < a.miss { b } else { a })
+        .expect("at least one");
+    let (apart, mut near, mut worse) = (best.config.apart, best.plain_near.clone(), 0);
+    for place in &functions[1..] {
+        let found = trials.fit(apart, *place, Some(near))?;
+        near = found.plain_near.clone();
+        match found.miss < best.miss {
+            true => (best, worse) = (found, 0),
+            false => worse += 1,
+        }
+        if worse == PATIENCE {
+            break;
         }
     }
-    let (_, config, field) = best.expect("there are choices");
-    Ok((config, field))
+    let best = trials.refine(best)?;
+    Ok((best.config, best.field))
+}
+
+/// What fields are tried on.
+struct Trials<'a> {
+    group: usize,
+    /// The group's name in the recipe.
+    named: Option<String>,
+    frame: Frame,
+    covariates: Vec<[f64; 2]>,
+    meta: &'a Meta,
+    small: Vec<Sample>,
+    val: Vec<&'a Sample>,
+    observer: &'a dyn Observer,
+}
+
+/// A field that was tried.
+struct Trial {
+    /// Its error on the validation samples.
+    miss: f64,
+    config: FieldConfig,
+    field: Field,
+    /// Its short range before places were known.
+    plain_near: Near,
+    /// How large what is peculiar to places is taken to be.
+    strength: f64,
+}
+
+impl Trial {
+    fn words(&self) -> String {
+        let FieldConfig {
+            features,
+            apart,
+            places,
+            ..
+        } = &self.config;
+        format!(
+            "a field of {} functions{}{} misses validation targets by {:.1} % of their spread",
+            features.place,
+            if *apart {
+                ", targets apart from readings"
+            } else {
+                ""
+            },
+            match places {
+                0 => String::new(),
+                places => format!(", {places} known places"),
+            },
+            100.0 * self.miss,
+        )
+    }
+}
+
+impl Trials<'_> {
+    /// With so many functions of a place, from a short range that did for fewer.
+    fn fit(&self, apart: bool, place: usize, near: Option<Near>) -> Result<Trial> {
+        let plain = FieldConfig {
+            group: self.named.clone(),
+            features: FeaturesConfig {
+                frame: self.frame.clone(),
+                place,
+                products: place.div_ceil(3),
+                squares: place.div_ceil(6),
+            },
+            apart,
+            places: 0,
+            directions: 0,
+        };
+        let fresh = near.is_none();
+        let mut field = begin(
+            &plain,
+            self.meta,
+            self.covariates.clone(),
+            &self.sides(),
+            &self.small,
+            near,
+        )?;
+        let examples = examples(&field, &self.small, self.group);
+        if fresh {
+            expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
+            self.search(&mut field, &examples)?;
+        }
+        expect_and_maximise(&mut field, &examples, ROUNDS)?;
+        self.search(&mut field, &examples)?;
+        expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
+        let mut best = Trial {
+            miss: error(&field, &self.val)?,
+            plain_near: field.numbers.near.clone(),
+            config: plain.clone(),
+            field: field.clone(),
+            strength: 0.0,
+        };
+        for strength in places::STRENGTHS {
+            self.go_on()?;
+            let (config, known) = places::learn(&plain, self.meta, &field, &examples, strength)?;
+            let miss = error(&known, &self.val)?;
+            if miss < best.miss {
+                best = Trial {
+                    miss,
+                    config,
+                    field: known,
+                    strength,
+                    ..best
+                };
+            }
+        }
+        self.observer.note(&best.words());
+        Ok(best)
+    }
+
+    /// Where places are known, what is left of the readings is smoother: the field is fitted to that once more.
+    fn refine(&self, mut best: Trial) -> Result<Trial> {
+        if best.config.places == 0 {
+            return Ok(best);
+        }
+        let mut field = best.field.clone();
+        let examples = examples(&field, &self.small, self.group);
+        let rest = places::without(&field, &examples)?;
+        expect_and_maximise(&mut field, &rest, FIRST_ROUNDS)?;
+        self.search(&mut field, &rest)?;
+        expect_and_maximise(&mut field, &rest, FIRST_ROUNDS)?;
+        let (_, field) = places::learn(&best.config, self.meta, &field, &examples, best.strength)?;
+        let miss = error(&field, &self.val)?;
+        if miss < best.miss {
+            (best.miss, best.field) = (miss, field);
+        }
+        Ok(best)
+    }
+
+    /// An error if somebody wants to stop.
+    fn go_on(&self) -> Result<()> {
+        match self.observer.stopped() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
 }
 
 /// With at most so many of its readings and targets as a fit looks at.
@@ -147,6 +272,7 @@ fn begin(
     config: &FieldConfig,
     meta: &Meta,
     covariates: Vec<[f64; 2]>,
+    sides: &[f64],
     samples: &[Sample],
     near: Option<Near>,
 ) -> Result<Field> {
@@ -179,14 +305,10 @@ fn begin(
             }
         }
     }
-    let sides = config
-        .features
-        .frame
-        .lo
-        .iter()
-        .zip(&config.features.frame.hi);
+    let axes = own.coordinates().len();
+    let first = |(i, side): (usize, &f64)| if i < axes { side / 6.0 } else { *side };
     let near = near.unwrap_or_else(|| Near {
-        ranges: sides.map(|(lo, hi)| (hi - lo) / 6.0).collect(),
+        ranges: sides.iter().enumerate().map(first).collect(),
         alone: 0.2,
         sizes: vec![0.05; quantities],
         noises: vec![0.05; quantities],
@@ -324,85 +446,100 @@ fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -
     Ok(())
 }
 
-/// Minus the logarithm of the likelihood of the readings of some samples; infinite where there is none.
-fn surprise(field: &Field, judged: &[Observed]) -> f64 {
-    let own = |observed: &Observed| -> f64 {
-        let rows = field.rows(observed);
-        let Some(factor) = field.covariance(observed, &rows) else {
-            return f64::INFINITY;
-        };
-        let departures = Matrix::of(1, field.departures(observed, &rows));
-        let solved = factor.solve(&departures);
-        let square: f64 = departures
-            .numbers()
-            .iter()
-            .zip(solved.numbers())
-            .map(|(a, b)| a * b)
-            .sum();
-        0.5 * (square + factor.log_determinant())
-    };
-    judged
-        .par_iter()
-        .map(own)
-        .collect::<Vec<f64>>()
-        .iter()
-        .sum()
+/// Readings by which the short range is judged, with all that does not depend on it.
+struct Judged {
+    observed: Observed,
+    /// F Σ Fᵀ
+    smooth: Matrix,
+    /// u - Fμ
+    departures: Matrix,
 }
 
-/// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
-fn search(field: &mut Field, examples: &[Example]) {
-    let some = all_along(examples, JUDGED).enumerate();
-    let judged: Vec<Observed> = some.map(|(i, e)| part(&e.all, i)).collect();
-    let mut best = surprise(field, &judged);
-    let Near {
-        ranges,
-        sizes,
-        noises,
-        partners,
-        ..
-    } = &field.numbers.near;
-    let frame = field.features.frame();
-    let sides: Vec<f64> = frame
-        .lo
-        .iter()
-        .zip(&frame.hi)
-        .map(|(lo, hi)| hi - lo)
-        .collect();
-    let mut moves: Vec<Move> = (0..ranges.len())
-        .map(|i| Move::Range(i, sides[i]))
-        .collect();
-    moves.push(Move::Alone);
-    moves.extend((0..sizes.len()).map(Move::Size));
-    moves.extend((0..noises.len()).map(Move::Noise));
-    let pairs = partners.iter().enumerate().filter(|(q, p)| q < p);
-    moves.extend(pairs.map(|(q, _)| Move::Tie(q)));
-    let mut factor: f64 = 2.0;
-    for _ in 0..SEARCHES {
-        for step in &moves {
-            for direction in [factor, 1.0 / factor] {
-                loop {
-                    let before = field.numbers.near.clone();
-                    step.take(&mut field.numbers.near, direction);
-                    let found = if field.numbers.near == before {
-                        f64::INFINITY
-                    } else {
-                        surprise(field, &judged)
-                    };
-                    if found >= best {
-                        field.numbers.near = before;
-                        break;
+impl Judged {
+    fn new(field: &Field, observed: Observed) -> Self {
+        let rows = field.rows(&observed);
+        Self {
+            smooth: field.smooth(&rows),
+            departures: Matrix::of(1, field.departures(&observed, &rows)),
+            observed,
+        }
+    }
+
+    /// Minus the logarithm of the likelihood of the readings; infinite where there is none.
+    fn surprise(&self, field: &Field) -> f64 {
+        let mut all = field.near(&self.observed);
+        all.add(1.0, &self.smooth);
+        let Some(factor) = Factor::new(all) else {
+            return f64::INFINITY;
+        };
+        let solved = factor.solve(&self.departures);
+        let pairs = self.departures.numbers().iter().zip(solved.numbers());
+        0.5 * (pairs.map(|(a, b)| a * b).sum::<f64>() + factor.log_determinant())
+    }
+}
+
+impl Trials<'_> {
+    /// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
+    fn search(&self, field: &mut Field, examples: &[Example]) -> Result<()> {
+        let some = all_along(examples, JUDGED).enumerate();
+        let judged: Vec<Judged> = some
+            .map(|(i, e)| Judged::new(field, part(&e.all, i)))
+            .collect();
+        let surprise = |field: &Field| -> f64 {
+            let all = judged.par_iter().map(|j| j.surprise(field));
+            // In order, for the same bits on any number of threads.
+            all.collect::<Vec<f64>>().iter().sum()
+        };
+        let mut best = surprise(field);
+        let mut factor: f64 = 2.0;
+        for _ in 0..SEARCHES {
+            for step in &self.moves(field) {
+                self.go_on()?;
+                for direction in [factor, 1.0 / factor] {
+                    loop {
+                        let before = field.numbers.near.clone();
+                        step.take(&mut field.numbers.near, direction);
+                        let found = match field.numbers.near == before {
+                            true => f64::INFINITY,
+                            false => surprise(field),
+                        };
+                        if found >= best {
+                            field.numbers.near = before;
+                            break;
+                        }
+                        best = found;
                     }
-                    best = found;
                 }
             }
+            factor = factor.sqrt();
         }
-        factor = factor.sqrt();
+        Ok(())
+    }
+
+    /// All that can be changed.
+    fn moves(&self, field: &Field) -> Vec<Move> {
+        let near = &field.numbers.near;
+        let ranges = self.sides().into_iter().enumerate();
+        let mut moves: Vec<Move> = ranges.map(|(i, side)| Move::Range(i, side)).collect();
+        moves.push(Move::Alone);
+        moves.extend((0..near.sizes.len()).map(Move::Size));
+        moves.extend((0..near.noises.len()).map(Move::Noise));
+        let pairs = near.partners.iter().enumerate().filter(|(q, p)| q < p);
+        moves.extend(pairs.map(|(q, _)| Move::Tie(q)));
+        moves
+    }
+
+    /// How far coordinates and covariates go.
+    fn sides(&self) -> Vec<f64> {
+        let frame = self.frame.lo.iter().zip(&self.frame.hi);
+        let spreads = self.covariates.iter().map(|[_, spread]| SPREADS * spread);
+        frame.map(|(lo, hi)| hi - lo).chain(spreads).collect()
     }
 }
 
 /// A number of the short range that can be changed.
 enum Move {
-    /// Of a coordinate whose box has this side.
+    /// Of a coordinate or covariate that goes so far.
     Range(usize, f64),
     Alone,
     Size(usize),

@@ -22,7 +22,7 @@ const REPORTS: usize = 8;
 pub(super) const STRENGTHS: [f64; 2] = [0.3, 3.0];
 const DIRECTED: f64 = 0.1;
 /// Directions.
-const DIRECTIONS: usize = 4;
+const DIRECTIONS: usize = 12;
 const ROUNDS: usize = 2;
 /// How much of an effect is the place's alone, beside what it shares with its neighbours.
 const ALONE: f64 = 0.2;
@@ -35,7 +35,8 @@ struct Peculiar {
     off: f64,
 }
 
-/// The field with the places that report often; as it was where there are none.
+/// The field with the places that report often, or with what is found of those that it knows already; as it was where
+/// there are none.
 pub(super) fn learn(
     config: &FieldConfig,
     meta: &Meta,
@@ -43,13 +44,17 @@ pub(super) fn learn(
     examples: &[Example],
     strength: f64,
 ) -> Result<(FieldConfig, Field)> {
-    let coords = frequent(examples);
+    let (coords, directions) = match config.places {
+        0 => (frequent(examples), directions(field, meta, config)),
+        _ => (
+            field.numbers.places.coords.clone(),
+            field.numbers.places.directions.clone(),
+        ),
+    };
     if coords.is_empty() {
         return Ok((config.clone(), field.clone()));
     }
-    let axes = field.features.axes();
-    let count = coords.len() / axes;
-    let directions = directions(field, meta, config);
+    let count = coords.len() / examples[0].all.coords.width();
     let quantities = field.numbers.units.len();
     let width = quantities * (1 + directions.rows());
     let config = FieldConfig {
@@ -94,6 +99,25 @@ pub(super) fn learn(
     }
     spread_out(&mut field)?;
     Ok((config, field))
+}
+
+/// The examples without what is peculiar to their places.
+pub(super) fn without(field: &Field, examples: &[Example]) -> Result<Vec<Example>> {
+    let rest = examples.par_iter().map(|example| {
+        let (scores, _) = scored(field, example)?;
+        let less = |observed: &Observed| {
+            let mut rest = observed.clone();
+            let effects = field.effects(observed, &scores);
+            let pairs = rest.readings.iter_mut().zip(effects);
+            pairs.for_each(|(reading, effect)| reading.value -= effect);
+            rest
+        };
+        Ok(Example {
+            all: less(&example.all),
+            sensors: less(&example.sensors),
+        })
+    });
+    rest.collect()
 }
 
 /// Coordinates of the places that are in many samples, those of most first.
@@ -282,10 +306,10 @@ fn regress(
 
 /// What a place in between takes of the effects, `(K + alone)⁻¹ E`.
 fn spread_out(field: &mut Field) -> Result<()> {
-    let axes = field.features.axes();
     let places = &field.numbers.places;
-    let at = |i: usize| &places.coords[i * axes..(i + 1) * axes];
     let count = places.effects.rows();
+    let width = places.coords.len() / count;
+    let at = |i: usize| &places.coords[i * width..(i + 1) * width];
     let kernel = |i: usize, j: usize| {
         field.numbers.near.kernel(at(i), at(j)) + if i == j { ALONE } else { 0.0 }
     };

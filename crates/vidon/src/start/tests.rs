@@ -106,7 +106,7 @@ fn a_field_knows_days_heights_and_places() {
         days(80..100, false),
         days(100..130, false),
     );
-    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val).unwrap();
+    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val, &()).unwrap();
     assert!(config.places > 0 && !config.apart, "{config:?}");
     let found: Vec<Rows> = new
         .iter()
@@ -133,7 +133,7 @@ fn a_field_knows_days_heights_and_places() {
 #[test]
 fn what_comes_later_is_a_quantity_of_its_own() {
     let (train, val, new) = (days(0..80, true), days(80..100, true), days(100..130, true));
-    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val).unwrap();
+    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val, &()).unwrap();
     assert!(config.apart);
     let found: Vec<Rows> = new
         .iter()
@@ -155,6 +155,7 @@ fn an_operator_begins_with_its_start() {
         &meta(),
         &days(0..60, false),
         &days(60..80, false),
+        &(),
     )
     .unwrap();
     assert!(config.features.place > 0);

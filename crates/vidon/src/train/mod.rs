@@ -49,7 +49,7 @@ use crate::train::batch::{Order, draw};
 use crate::train::checkpoint::{Losses, State, Subject};
 use crate::train::metrics::now;
 use crate::train::run_folder::{BEST, RunFolder};
-use crate::train::samples::{Loaded, TrainingSamples, prepare};
+use crate::train::samples::{Known, Loaded, TrainingSamples, prepare};
 use crate::train::step::take_step;
 
 /// Time between checkpoints.
@@ -101,7 +101,7 @@ impl Training {
             val,
             contents: None,
         };
-        Self::put_together(recipe, loaded, None, false)
+        Self::put_together(recipe, loaded, None, false, observer)
     }
 
     /// A new run in `folder`, which must not hold one yet. `cache` keeps computed functions.
@@ -121,7 +121,7 @@ impl Training {
         // A path that cannot be written is found before the long part.
         recipe.to_toml()?;
         let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
-        let mut training = Self::put_together(recipe, loaded, Some(folder), false)?;
+        let mut training = Self::put_together(recipe, loaded, Some(folder), false, observer)?;
         training.errors(&training.operator(), 1)?;
         if !training.save()? {
             return Err(Error::Numerics(
@@ -157,7 +157,7 @@ impl Training {
             let before = Operator::load(folder)?;
             before.meta().check_same_channels(&loaded.meta, both)?;
         }
-        let mut training = Self::put_together(recipe, loaded, Some(run), true)?;
+        let mut training = Self::put_together(recipe, loaded, Some(run), true, observer)?;
         let (progress, per_epoch) = (training.state.progress, training.steps_per_epoch());
         let limits = &training.recipe.train;
         if new_limits && limits.share(progress.step, per_epoch, progress.seconds) >= 1.0 {
@@ -183,28 +183,29 @@ impl Training {
         loaded: Loaded,
         mut folder: Option<RunFolder>,
         resumed: bool,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         if let Some(gigabytes) = recipe.train.memory_gb {
             set_memory_limit((1e9 * gigabytes) as usize);
         }
         let with_mean = recipe.train.ema.is_some();
-        let (mut state, mut subject) = (None, None);
         let contents = loaded.contents;
         let options = recipe.clone();
-        let (design, entries, samples) = prepare(&mut recipe, loaded, |design, entries| {
-            let own = Subject::new(&options, design.parts.config(), contents);
-            let known = match (&folder, resumed) {
-                (Some(folder), true) => {
-                    let loaded = folder.load_state(entries, with_mean, &own)?;
-                    let known = loaded.fixed(entries);
-                    state = Some(loaded);
-                    Some(known)
-                }
-                _ => None,
-            };
-            subject = Some(own);
+        let subject = |config: &ModelConfig| Subject::new(&options, config, contents);
+        let mut state = None;
+        let mut load = |config: &ModelConfig, entries: &[Entry]| {
+            let folder = folder.as_ref().expect("what is resumed has a folder");
+            let loaded = folder.load_state(entries, with_mean, &subject(config))?;
+            let known = loaded.fixed(entries);
+            state = Some(loaded);
             Ok(known)
-        })?;
+        };
+        let known: Option<Known> = match resumed {
+            true => Some(&mut load),
+            false => None,
+        };
+        let (design, entries, samples) = prepare(&mut recipe, loaded, known, observer)?;
+        let subject = subject(design.parts.config());
         let state = state.unwrap_or_else(|| State::new(&entries, with_mean));
         let mut kept = None;
         if let Some(folder) = &mut folder {
@@ -220,7 +221,7 @@ impl Training {
             entries,
             state,
             order: Order::new(),
-            subject: subject.expect("made with the network"),
+            subject,
             best: None,
             kept,
             folder,

@@ -150,13 +150,16 @@ pub struct Floors {
     pub targets: Option<f64>,
 }
 
-/// The network for this data, with its numbers. `known` are those that were taken from the data before, in a
-/// training that is resumed; what they do not have is found now. The data is used up: it is scaled where it
-/// is.
+/// Gives what was found in the data before, for such a network: names, shapes and starting numbers.
+pub(crate) type Known<'a> = &'a mut dyn FnMut(&ModelConfig, &[Entry]) -> Result<Vec<Entry>>;
+
+/// The network for this data, with its numbers. `known` is there in a training that is resumed; else all is found
+/// now. The data is used up: it is scaled where it is.
 pub(crate) fn prepare(
     recipe: &mut Recipe,
     loaded: Loaded,
-    known: impl FnOnce(&Design, &[Entry]) -> Result<Option<Vec<Entry>>>,
+    known: Option<Known>,
+    observer: &dyn Observer,
 ) -> Result<(Arc<Design>, Vec<Entry>, TrainingSamples)> {
     let Loaded {
         mut meta,
@@ -171,21 +174,28 @@ pub(crate) fn prepare(
     let (size, norms) = (root_mean_square(&train), norms(&train));
     let mut notes = suits::doubts(&meta, &train);
     notes.extend(suits::seen_before(&train, &val));
-    let start = match &mut recipe.model.start {
-        Some(StartConfig::Field(config)) => {
-            let (chosen, field) = fit_field(config, &meta, &train, &val)?;
+    let fresh = known.is_none();
+    let fitted = match &mut recipe.model.start {
+        Some(StartConfig::Field(config)) if fresh => {
+            let (chosen, field) = fit_field(config, &meta, &train, &val, observer)?;
             *config = chosen;
             Some(field)
         }
-        None => None,
+        _ => None,
     };
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
     check(recipe, &parts, &meta)?;
     check_room(&recipe.train, &parts, &train)?;
-    if let Some(field) = &start {
+    if let Some(known) = known {
+        entries = known(parts.config(), &entries)?;
+    }
+    if let Some(field) = &fitted {
         parts.set_start(&mut entries, field);
-        let stored = parts.start(&entries, &meta).expect("stored just now");
-        leave_corrections(&stored, &mut train)?;
+    }
+    // As it was stored, for the same bits later.
+    let start = parts.start(&entries, &meta);
+    if let Some(start) = &start {
+        leave_corrections(start, &mut train)?;
     }
     let options = &recipe.train;
     let odd = options.symmetries.odd;
@@ -214,12 +224,9 @@ pub(crate) fn prepare(
     let scaled = train.into_par_iter().enumerate();
     let scaled = scaled.map(|(i, sample)| design.scale(i, sample));
     let scaled = scaled.collect::<Result<Vec<ScaledSample>>>()?;
-    match known(&design, &entries)? {
-        Some(numbers) => entries = numbers,
-        None => {
-            let groups = &design.meta.groups;
-            design.parts.fit(&mut entries, groups, &scaled)?;
-        }
+    if fresh {
+        let groups = &design.meta.groups;
+        design.parts.fit(&mut entries, groups, &scaled)?;
     }
     few_queries(&mut val, options);
     let (targets, target_floor) = match options.coefficients {

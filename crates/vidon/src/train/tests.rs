@@ -342,7 +342,7 @@ fn check_losses(recipe: &Recipe, tolerance: f64) {
     let physical = loaded.train.clone();
     let mut recipe = recipe.clone();
     (recipe.train.sensors, recipe.train.queries) = (None, None);
-    let training = Training::put_together(recipe, loaded, None, false).unwrap();
+    let training = Training::put_together(recipe, loaded, None, false, &()).unwrap();
     let (design, operator) = (&training.design, training.operator());
     let all: Vec<usize> = (0..physical.len()).collect();
     let options = &training.recipe.train;
@@ -389,7 +389,7 @@ fn micro_batches_add_up_to_the_step() {
     let trained = |more: &str| {
         let recipe = recipe(&data, more);
         let loaded = Loaded::of_recipe(&recipe, None, &()).unwrap();
-        let mut training = Training::put_together(recipe, loaded, None, false).unwrap();
+        let mut training = Training::put_together(recipe, loaded, None, false, &()).unwrap();
         let loss = training.advance().unwrap().0;
         let operator = training.operator();
         let numbers = operator.entries().iter().flat_map(|e| e.values.clone());
