@@ -92,9 +92,13 @@ pub(crate) fn fit(
     // Few functions tell whether the targets are the readings elsewhere; then more are tried.
     let alike = among_readings(own, meta).is_some();
     let kinds: &[bool] = if alike { &[false, true] } else { &[true] };
+    let functions = match config.features.place {
+        0 => &FUNCTIONS[..],
+        given => &[given],
+    };
     let first = kinds
         .iter()
-        .map(|&apart| trials.fit(apart, FUNCTIONS[0], None));
+        .map(|&apart| trials.fit(apart, functions[0], None));
     let first = first.collect::<Result<Vec<Trial>>>()?.into_iter();
     let mut best = first
         .reduce(|a, b| if b.miss < a.miss { b } else { a })
