@@ -176,6 +176,7 @@ impl ModelConfig {
         let start = || match &self.start {
             Some(_) if grid => Some("a start needs a decoder that answers anywhere".into()),
             Some(StartConfig::Field(field)) => field.fault(meta).or_else(|| field.unknown()),
+            Some(StartConfig::Linear(_)) => self.fault_of_linear(),
             None => None,
         };
         fault
@@ -183,6 +184,20 @@ impl ModelConfig {
             .or_else(|| self.decoder.fault(&meta.query_coords))
             .or_else(|| self.core.fault(&encoders, &self.decoder, meta))
             .or_else(projected)
+    }
+
+    /// What a linear start does not go with, if anything.
+    fn fault_of_linear(&self) -> Option<String> {
+        let learned = |e: &&EncoderConfig| matches!(e, EncoderConfig::Heads(_));
+        if self.encoders.iter().any(|e| learned(&e)) {
+            let what =
+                "a linear start takes what encoders without learned weights see, and heads learn";
+            return Some(format!("start: {what}"));
+        }
+        let fixed = matches!(self.decoder, DecoderConfig::Basis(_));
+        (!fixed).then(|| {
+            "start: a linear start needs a fixed basis: decoder = { kind = \"basis\", … }".into()
+        })
     }
 
     /// Takes the boxes of bases from the data where the configuration leaves them open.

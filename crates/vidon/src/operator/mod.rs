@@ -102,7 +102,7 @@ impl Operator {
     pub(crate) fn with_numbers(design: Arc<Design>, entries: Vec<Entry>) -> Self {
         Self {
             params: Params::new(&entries, &Place::single(device())),
-            start: design.parts.start(&entries, &design.meta),
+            start: design.parts.field(&entries, &design.meta),
             design,
             entries,
             kept: Mutex::new(None),

@@ -20,7 +20,7 @@ use crate::network::{Entry, Extent, Init, Key, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
 use crate::sensors::Layout;
 use crate::spaces::{Basis, Symmetries, Symmetry};
-use crate::start::{Field, FieldKeys, StartConfig};
+use crate::start::{Field, FieldKeys, LinearKeys, LinearMap, StartConfig};
 
 /// Bytes that a training takes for every number: where it started, on the device and at its best, gradient, two
 /// moments, a running mean, and three copies of what a checkpoint has while it is written.
@@ -45,10 +45,15 @@ pub(crate) struct Parts {
 /// What the network corrects, and the factor g of the correction.
 #[derive(Debug)]
 struct Start {
-    field: FieldKeys,
-    /// Which group it sees.
-    group: usize,
+    from: Source,
     gate: Key,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A field, and which group it sees.
+    Field(FieldKeys, usize),
+    Linear(LinearKeys),
 }
 
 /// Where a batch is asked.
@@ -144,16 +149,26 @@ impl Parts {
         let answer = (decoder.inputs(targets), answer.as_ref());
         let core = config.core.build(&mut plan, &encoders, answer, meta);
         let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
-        let start = config
-            .start
-            .as_ref()
-            .map(|StartConfig::Field(field)| Start {
-                field: FieldKeys::new(&mut plan, field, meta),
-                group: field
-                    .group_among(&meta.groups)
-                    .expect("checked with the rest"),
-                gate: plan.add("start.gate".into(), &[1], Init::Zero),
-            });
+        let start = config.start.as_ref().map(|start| Start {
+            from: match start {
+                StartConfig::Field(field) => {
+                    let group = field.group_among(&meta.groups);
+                    let group = group.expect("checked with the rest");
+                    Source::Field(FieldKeys::new(&mut plan, field, meta), group)
+                }
+                StartConfig::Linear(_) => {
+                    let seen = encoders
+                        .iter()
+                        .fold(0usize, |n, e| n.saturating_add(e.outputs()));
+                    Source::Linear(LinearKeys::new(
+                        &mut plan,
+                        seen,
+                        config.decoder.inputs(targets),
+                    ))
+                }
+            },
+            gate: plan.add("start.gate".into(), &[1], Init::Zero),
+        });
         let axes = |group: &Group| {
             let axes = group.coordinates().len();
             (axes < group.coords.len()).then_some(axes)
@@ -214,21 +229,48 @@ impl Parts {
     }
 
     /// Stores the field that the network is to correct.
-    pub fn set_start(&self, entries: &mut [Entry], field: &Field) {
-        let start = self.start.as_ref().expect("a network with a start");
-        start.field.set(entries, field);
+    pub fn set_field(&self, entries: &mut [Entry], field: &Field) {
+        if let Some(Source::Field(keys, _)) = self.start.as_ref().map(|s| &s.from) {
+            keys.set(entries, field);
+        }
     }
 
     /// The field that the network corrects, if it does.
-    pub fn start(&self, entries: &[Entry], meta: &Meta) -> Option<Field> {
-        Some(self.start.as_ref()?.field.field(entries, meta))
+    pub fn field(&self, entries: &[Entry], meta: &Meta) -> Option<Field> {
+        match &self.start.as_ref()?.from {
+            Source::Field(keys, _) => Some(keys.field(entries, meta)),
+            Source::Linear(_) => None,
+        }
     }
 
-    /// A correction as it counts: g times what the network gives.
+    /// Stores the linear map that the core is to correct.
+    pub fn set_linear(&self, entries: &mut [Entry], map: &LinearMap) {
+        if let Some(Source::Linear(keys)) = self.start.as_ref().map(|s| &s.from) {
+            keys.set(entries, map);
+        }
+    }
+
+    /// A correction of a field as it counts: g times what the network gives.
     pub fn gated(&self, params: &Params, given: Tensor<2>) -> Tensor<2> {
         match &self.start {
-            Some(start) => given * params.get::<1>(start.gate).unsqueeze(),
-            None => given,
+            Some(Start {
+                from: Source::Field(..),
+                gate,
+            }) => given * params.get::<1>(*gate).unsqueeze(),
+            _ => given,
+        }
+    }
+
+    /// Numbers that every encoder makes of a sample.
+    pub fn outputs(&self) -> Vec<usize> {
+        self.encoders.iter().map(|e| e.outputs()).collect()
+    }
+
+    /// The only encoder's basis, where that is all there is to know of a sample.
+    pub fn only_basis(&self) -> Option<&Basis> {
+        match &self.encoders[..] {
+            [only] => only.basis(),
+            _ => None,
         }
     }
 
@@ -292,7 +334,14 @@ impl Parts {
             let own: Vec<&Encoded> = codes.iter().map(|code| &code[i]).collect();
             encoder.forward(params, &own)
         });
-        self.core.forward(params, seen.collect(), grid)
+        let given = self.core.forward(params, seen.collect(), grid)?;
+        Ok(match &self.start {
+            Some(Start {
+                from: Source::Linear(keys),
+                gate,
+            }) => keys.forward(params, codes) + given * params.get::<1>(*gate).unsqueeze(),
+            _ => given,
+        })
     }
 
     /// The answers of a batch, a row a query, sample by sample.
@@ -400,14 +449,17 @@ impl Parts {
 
     /// Whether anything in it sees the covariates of this group's sensors, or (of none) of queries.
     pub fn sees_covariates(&self, group: Option<usize>) -> bool {
-        match (group, &self.start) {
-            (Some(group), Some(start)) if group == start.group => true,
-            (Some(group), _) => {
+        let field = match self.start.as_ref().map(|s| &s.from) {
+            Some(Source::Field(_, seen)) => Some(*seen),
+            _ => None,
+        };
+        match group {
+            _ if field.is_some() && (group.is_none() || group == field) => true,
+            Some(group) => {
                 let mut encoders = self.encoders.iter().zip(&self.groups);
                 encoders.any(|(e, &g)| g == group && e.sees_covariates())
             }
-            (None, Some(_)) => true,
-            (None, None) => self
+            None => self
                 .contraction()
                 .is_some_and(|c| c.functions.sees_covariates()),
         }

@@ -149,7 +149,9 @@ fn an_operator_begins_with_its_start() {
     let data = |range| Dataset::from_samples(meta(), days(range, false)).unwrap();
     let (train, val) = (data(0..60), data(60..80));
     let mut training = Training::new(recipe(30), &train, Some(&val), &()).unwrap();
-    let StartConfig::Field(config) = training.config().start.clone().unwrap();
+    let Some(StartConfig::Field(config)) = training.config().start.clone() else {
+        panic!("a field");
+    };
     let (_, field) = fit_field(
         &FieldConfig::default(),
         &meta(),
@@ -203,4 +205,106 @@ fn what_a_field_cannot_do_is_said() {
     );
     let words = FieldConfig::default().unknown().unwrap();
     assert!(words.contains("it has no functions yet"), "{words}");
+}
+
+/// v(y) = 2u(y) - u(1 - y) from 20 to 40 readings of u = a + b cos(πx) + c cos(2πx).
+fn mirrored(range: std::ops::Range<u64>, asked: usize, gaps: bool) -> Vec<Sample> {
+    let sample = |index: u64| {
+        let rng = &mut stream(5, "mirrored", index);
+        let [a, b, c]: [f32; 3] = [0; 3].map(|_| rng.random_range(-1.0..1.0));
+        let pi = std::f32::consts::PI;
+        let u = |x: f32| a + b * (pi * x).cos() + c * (2.0 * pi * x).cos();
+        let count = rng.random_range(20..=40);
+        let places: Vec<f32> = (0..count).map(|_| rng.random_range(0.0..1.0)).collect();
+        let asked: Vec<f32> = (0..asked).map(|_| rng.random_range(0.0..1.0)).collect();
+        let mut targets: Vec<f32> = asked.iter().map(|&y| 2.0 * u(y) - u(1.0 - y)).collect();
+        if gaps {
+            targets[index as usize % 5] = f32::NAN;
+        }
+        Sample::of(
+            Rows::of(1, places.clone()),
+            Rows::of(1, places.iter().map(|&x| u(x)).collect()),
+            Arc::new(Rows::of(1, asked)),
+            Rows::of(1, targets),
+        )
+    };
+    range.map(sample).collect()
+}
+
+/// What is linear is known before the first step, through coefficients, through queries and with targets missing; and
+/// what was stored answers with the same bits.
+#[test]
+fn a_linear_operator_is_known_before_the_first_step() {
+    let channel = |name: &str| Channel {
+        range: Some([0.0, 1.0]),
+        ..Channel::named(name)
+    };
+    // Nine places do not tell five coefficients well, but a hundred times nine tell a map.
+    for (coefficients, asked, gaps) in [(true, 60, false), (false, 9, false), (false, 9, true)] {
+        let mut meta = Meta::new(
+            "mirrored",
+            vec![channel("x")],
+            vec![Channel::named("u")],
+            vec![channel("x")],
+            vec![Channel::named("u")],
+        );
+        meta.target_gaps = gaps;
+        let data =
+            |range| Dataset::from_samples(meta.clone(), mirrored(range, asked, gaps)).unwrap();
+        let text = format!(
+            r#"[model]
+            start = {{ kind = "linear" }}
+            encoders = [{{ kind = "projection", functions = 5 }}]
+            core = {{ kind = "mlp", hidden = [8] }}
+            decoder = {{ kind = "basis", functions = 5 }}
+            [train]
+            coefficients = {coefficients}
+            steps = 5"#
+        );
+        let recipe = Recipe::parse(&text, &[]).unwrap();
+        let mut training =
+            Training::new(recipe, &data(0..100), Some(&data(100..120)), &()).unwrap();
+        training.run(&()).unwrap();
+        let operator = training.best_operator().unwrap();
+        let new = mirrored(200..230, asked, gaps);
+        let errors = operator.errors(&data(200..230), 30, &()).unwrap();
+        let words = format!("{coefficients} {gaps} {:?}", errors.columns);
+        assert!(errors.columns[0].rmse < 0.02, "{words}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.safetensors");
+        operator.save(&path).unwrap();
+        let all: Vec<&Sample> = new.iter().collect();
+        let again = Operator::load(&path).unwrap().predict_samples(&all);
+        assert_eq!(again.unwrap(), operator.predict_samples(&all).unwrap());
+    }
+}
+
+#[test]
+fn a_linear_start_says_what_it_does_not_go_with() {
+    let meta = Meta::new(
+        "mirrored",
+        vec![Channel::named("x")],
+        vec![Channel::named("u")],
+        vec![Channel::named("x")],
+        vec![Channel::named("v")],
+    );
+    let data = Dataset::from_samples(meta, mirrored(0..20, 9, false)).unwrap();
+    let refused = |encoders: &str, decoder: &str| {
+        let text = format!(
+            "[model]\nstart = {{ kind = \"linear\" }}\nencoders = [{encoders}]\ncore = {{ kind = \"mlp\" }}\ndecoder = {decoder}\n[train]\nsteps = 5"
+        );
+        let recipe = Recipe::parse(&text, &[]).unwrap();
+        Training::new(recipe, &data, None, &())
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    let projection = "{ kind = \"projection\", functions = 5 }";
+    let words = refused(
+        "{ kind = \"heads\" }",
+        "{ kind = \"basis\", functions = 5 }",
+    );
+    assert!(words.contains("heads learn"), "{words}");
+    let words = refused(projection, "{ kind = \"learned\" }");
+    assert!(words.contains("needs a fixed basis"), "{words}");
 }

@@ -9,6 +9,7 @@ mod budget;
 mod checkpoint;
 mod coefficients;
 mod events;
+mod linear_start;
 mod loss;
 mod metrics;
 mod optimiser;

@@ -22,6 +22,7 @@ use crate::rng::stream;
 use crate::spaces::{Basis, LeastSquares, all_along};
 use crate::start::{Field, StartConfig, fit_field};
 use crate::train::coefficients::TargetFits;
+use crate::train::linear_start;
 use crate::train::recipe::{Recipe, TrainRecipe};
 use crate::train::suits;
 
@@ -190,10 +191,10 @@ pub(crate) fn prepare(
         entries = known(parts.config(), &entries)?;
     }
     if let Some(field) = &fitted {
-        parts.set_start(&mut entries, field);
+        parts.set_field(&mut entries, field);
     }
     // As it was stored, for the same bits later.
-    let start = parts.start(&entries, &meta);
+    let start = parts.field(&entries, &meta);
     if let Some(start) = &start {
         leave_corrections(start, &mut train)?;
     }
@@ -284,6 +285,14 @@ pub(crate) fn prepare(
         floors,
         notes,
     };
+    if let (true, Some(StartConfig::Linear(_))) = (fresh, &recipe.model.start) {
+        let map = linear_start::fit(&design, &entries, &samples, options)?;
+        observer.note(&format!(
+            "the best linear map misses validation targets by {:.2} % of their size",
+            100.0 * map.missed
+        ));
+        design.parts.set_linear(&mut entries, &map);
+    }
     Ok((design, entries, samples))
 }
 
@@ -342,7 +351,8 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
     let train = &recipe.train;
     let name = recipe.model.name().name();
     let refuse = |setting: &str, what: String| Err(Error::setting(setting, what));
-    if recipe.model.start.is_some() && (train.symmetries.any() || train.sensors.is_some()) {
+    let field = matches!(recipe.model.start, Some(StartConfig::Field(_)));
+    if field && (train.symmetries.any() || train.sensors.is_some()) {
         let what = "a start is worked out once, of all sensors where they stand; leave out symmetries and sensors";
         return refuse("model.start", what.into());
     }

@@ -1,0 +1,186 @@
+//! What a linear start is fitted to: samples as a step would see them, images by the symmetries of the problem among
+//! them.
+
+use std::sync::Arc;
+
+use crate::data::{Kind, Rows, ScaledSample, Sensors};
+use crate::error::Result;
+use crate::network::Entry;
+use crate::operator::{Code, Design};
+use crate::rng::stream;
+use crate::spaces::linalg::Matrix;
+use crate::spaces::{Basis, all_along};
+use crate::start::{LinearAsked, LinearKnown, LinearMap, Seen, between, fit_linear, numbers_of};
+use crate::train::batch::{Asked, draw};
+use crate::train::recipe::TrainRecipe;
+use crate::train::samples::TrainingSamples;
+
+/// Images of every sample, where the problem has symmetries.
+const IMAGES: u64 = 4;
+/// Multiplications that a round of conjugate gradients may take, and numbers of functions at queries.
+const MOST_WORK: usize = 1 << 29;
+const MOST_NUMBERS: usize = 1 << 25;
+const LEAST: usize = 64;
+/// Queries of a sample that are looked at.
+const QUERIES: usize = 256;
+/// Places at which functions are compared, for each of them.
+const PLACES: usize = 4;
+
+/// The best linear map for a network with these samples.
+pub(super) fn fit(
+    design: &Design,
+    entries: &[Entry],
+    samples: &TrainingSamples,
+    options: &TrainRecipe,
+) -> Result<LinearMap> {
+    let parts = &design.parts;
+    let basis = parts.decoder.basis().expect("checked before");
+    let (blocks, components) = (parts.outputs(), design.meta.targets.len());
+    let inputs: usize = blocks.iter().sum();
+    let orders = basis.orders();
+    let known = LinearKnown {
+        amplitudes: orders
+            .iter()
+            .map(|k| (1.0 + k * k).sqrt().recip())
+            .collect(),
+        components,
+        persistence: persistence(design, basis),
+        blocks,
+    };
+    let images = if options.symmetries.any() { IMAGES } else { 1 };
+    let all: Vec<usize> = (0..samples.train.len()).collect();
+    let room = MOST_WORK / (inputs * basis.len() * components).max(1) / images as usize;
+    let some = all_along(&all, room.max(LEAST))
+        .copied()
+        .collect::<Vec<_>>();
+    let most = MOST_NUMBERS / (some.len() * images as usize * basis.len()).max(1);
+    let options = TrainRecipe {
+        queries: match &samples.targets {
+            Some(_) => None,
+            None => Some(
+                options
+                    .queries
+                    .unwrap_or(QUERIES)
+                    .min(QUERIES)
+                    .min(most.max(1)),
+            ),
+        },
+        ..options.clone()
+    };
+    let mut shared = None;
+    let mut seen = Vec::with_capacity(some.len() * images as usize);
+    for image in 0..images {
+        let drawn = draw(&options, design, entries, samples, &some, u64::MAX - image)?;
+        seen.extend(drawn.into_iter().map(|sample| Seen {
+            numbers: numbers_of(&sample.code),
+            asked: match sample.asked {
+                Asked::Coefficients(c) => LinearAsked::Coefficients(c.roots, c.coefs),
+                Asked::Values { queries, targets } => values(basis, &mut shared, queries, &targets),
+            },
+        }));
+    }
+    let val = validation(design, entries, samples, basis)?;
+    fit_linear(&known, &seen, &val)
+}
+
+/// Queries with the functions there, for the next samples that are asked there.
+type Shared = Option<(Arc<Rows>, Arc<Matrix>)>;
+
+fn values(basis: &Basis, shared: &mut Shared, queries: Arc<Rows>, targets: &Rows) -> LinearAsked {
+    let functions = match shared {
+        Some((places, functions)) if Arc::ptr_eq(places, &queries) || *places == queries => {
+            functions.clone()
+        }
+        _ => {
+            let axes = basis.frame().lo.len();
+            let coords = queries.first_columns(axes);
+            let found = basis.evaluate(coords.data(), basis.len());
+            let functions = Arc::new(Matrix::single(basis.len(), &found));
+            *shared = Some((queries.clone(), functions.clone()));
+            functions
+        }
+    };
+    LinearAsked::Values(functions, Matrix::single(targets.width(), targets.data()))
+}
+
+/// The validation samples in the same way, with all they know of at most so many targets.
+fn validation(
+    design: &Design,
+    entries: &[Entry],
+    samples: &TrainingSamples,
+    basis: &Basis,
+) -> Result<Vec<Seen>> {
+    let count = (MOST_NUMBERS / (QUERIES * basis.len())).max(LEAST);
+    let some = all_along(&samples.val, count).enumerate();
+    let scaled = some.map(|(i, s)| design.scale(i, s.clone()));
+    let scaled = scaled.collect::<Result<Vec<ScaledSample>>>();
+    let scaled = scaled.map_err(|e| e.of("validation"))?;
+    let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
+    let codes: Vec<Code> = design.parts.encode(entries, &groups)?;
+    let mut shared = None;
+    let pairs = scaled.iter().zip(&codes).enumerate();
+    let seen = pairs.map(|(i, (sample, code))| {
+        let count = sample.queries.len();
+        let (queries, targets) = match count > QUERIES {
+            false => (sample.queries.clone(), sample.targets.clone()),
+            true => {
+                let rng = &mut stream(0, "validation of a start", i as u64);
+                let picked = rand::seq::index::sample(rng, count, QUERIES).into_vec();
+                (
+                    Arc::new(sample.queries.select(&picked)),
+                    sample.targets.select(&picked),
+                )
+            }
+        };
+        Seen {
+            numbers: numbers_of(code),
+            asked: values(basis, &mut shared, queries, &targets),
+        }
+    });
+    Ok(seen.collect())
+}
+
+/// What takes the coefficients of readings to those of the same function in the decoder's basis, where all targets are
+/// readings of the only group elsewhere, as the network sees both.
+fn persistence(design: &Design, basis: &Basis) -> Option<Matrix> {
+    let (meta, scaling) = (&design.meta, design.scaling.as_ref()?);
+    let seen = design.parts.only_basis()?;
+    let group = meta
+        .groups
+        .first()
+        .filter(|g| meta.groups.len() == 1 && g.kind == Kind::Field)?;
+    let names = |channels: &[crate::data::Channel]| -> Vec<String> {
+        channels.iter().map(|c| c.name.clone()).collect()
+    };
+    if names(group.coordinates()) != names(meta.space())
+        || meta.space().len() != basis.frame().lo.len()
+    {
+        return None;
+    }
+    let place = |t: &crate::data::Channel| {
+        group
+            .values
+            .iter()
+            .position(|c| (&c.name, &c.unit) == (&t.name, &t.unit))
+    };
+    let columns: Vec<usize> = meta.targets.iter().map(place).collect::<Option<_>>()?;
+    let (n, k) = (seen.len(), basis.len());
+    let frame = basis.frame();
+    let rng = &mut stream(0, "persistence", 0);
+    let places: Vec<f32> = (0..PLACES * n.max(k))
+        .flat_map(|_| frame.lo.iter().zip(&frame.hi).collect::<Vec<_>>())
+        .map(|(lo, hi)| rand::RngExt::random_range(rng, *lo..*hi) as f32)
+        .collect();
+    let at = |basis: &Basis| Matrix::single(basis.len(), &basis.evaluate(&places, basis.len()));
+    let told = between(&at(seen), &at(basis))?;
+    let mut map = Matrix::zeros(k * columns.len(), n * group.values.len());
+    for (c, &column) in columns.iter().enumerate() {
+        let unit = (scaling.groups[0].span(column) / scaling.targets.span(c)) as f64;
+        for i in 0..k {
+            for j in 0..n {
+                map[(c * k + i, column * n + j)] = unit * told[(i, j)];
+            }
+        }
+    }
+    Some(map)
+}
