@@ -5,6 +5,7 @@
 //! memory and null in a file, where the description allows it.
 
 mod dataset;
+mod dates;
 mod footer;
 mod generate;
 mod guard;
@@ -21,7 +22,8 @@ pub(crate) mod transform;
 #[cfg(test)]
 pub(crate) use dataset::{DatasetReader, DatasetWriter};
 pub use import::{
-    ArrayNames, Columns, Details, GroupArrays, GroupColumns, Imported, Missing, NamedArray,
+    ArrayNames, Columns, Details, GroupArrays, GroupColumns, Imported, Missing, NamedArray, Split,
+    Times, Written,
 };
 pub use meta::{Channel, Group, Kind, Meta};
 pub(crate) use meta::{coordinates, domain_of};
