@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 # The digits of the checksum: JSON inside of JSON has backslashes before its quotes.
 DIGITS = re.compile(rb'(?<=crc32\\":\\")[0-9a-f]{8}')
 # What was learned is halved; places, means, spreads and bases found in the data stay.
-FOUND = ("sensors", "trunk.pod", "projection.", "core.scale", "core.input", "core.output")
+FOUND = ("sensors", "trunk.pod", "projection.", "core.scale", "core.input", "core.output", "targets.")
 
 
 def sealed(data):

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vidon::Observer;
-use vidon::train::Record;
+use vidon::train::{Metric, Record};
 
+use crate::commands::eval::number;
 use crate::failure::{Failure, Result};
 
 /// Most threads for each processor, and what every machine may be asked for.
@@ -59,14 +60,16 @@ impl Ui {
         }
     }
 
-    /// The progress line of a training: a bar on a terminal, else a line at every validation.
-    pub fn training(&self) -> TrainingProgress {
+    /// The progress line of a training whose errors have such a unit: a bar on a terminal, else a line at every
+    /// validation.
+    pub fn training(&self, unit: &str) -> TrainingProgress {
         listen();
         let bar = ProgressBar::with_draw_target(Some(1000), self.target());
         bar.set_style(ProgressStyle::with_template("{bar:24} {msg}").expect("a fixed template"));
         TrainingProgress {
             lines: !self.quiet && bar.is_hidden(),
             error: Mutex::new(None),
+            unit: unit.into(),
             bar,
         }
     }
@@ -85,6 +88,7 @@ pub struct TrainingProgress {
     lines: bool,
     /// The last validation's.
     error: Mutex<Option<f64>>,
+    unit: String,
 }
 
 impl Observer for TrainingProgress {
@@ -92,13 +96,15 @@ impl Observer for TrainingProgress {
         let mut last = self.error.lock().expect("nothing panics under the lock");
         *last = record.val_error.or(*last);
         let last = *last;
-        let error = |e: Option<f64>| e.map_or("–".into(), percent);
+        let (metric, unit) = (record.metric, &self.unit);
+        let error = |e: Option<f64>| e.map_or("–".into(), |e| measured(metric, e, unit));
         let line = || {
             format!(
-                "step {} (epoch {:.1}), loss {}, validation {}, best {}, {} samples/s, ETA {}",
+                "step {} (epoch {:.1}), loss {}, validation {} {}, best {}, {} samples/s, ETA {}",
                 grouped(record.step as usize),
                 record.epoch,
                 record.loss.map_or("–".into(), |l| format!("{l:.3e}")),
+                metric.name(),
                 error(last),
                 error(record.best_error),
                 record
@@ -260,6 +266,15 @@ pub fn percent(error: f64) -> String {
     format!("{:.digits$} %", 100.0 * error)
 }
 
+/// An error as its metric measures it: a share, or a number in the unit of the targets.
+pub fn measured(metric: Metric, error: f64, unit: &str) -> String {
+    match (metric, unit) {
+        (Metric::RelativeL2, _) => percent(error),
+        (_, "") => number(error),
+        _ => format!("{} {unit}", number(error)),
+    }
+}
+
 /// An error and its deviation: `1.23 ± 0.04 %`.
 pub fn percent_spread(mean: f64, std: f64) -> String {
     let digits = percent_digits(mean);
@@ -329,6 +344,9 @@ mod tests {
 
     #[test]
     fn errors_have_the_digits_they_need() {
+        assert_eq!(measured(Metric::Rmse, 1.23456, "°C"), "1.235 °C");
+        assert_eq!(measured(Metric::Mae, 0.5, ""), "0.5000");
+        assert_eq!(measured(Metric::RelativeL2, 0.223, "°C"), "22.3 %");
         let written = [0.223, 0.012, 0.00026].map(percent);
         assert_eq!(written, ["22.3 %", "1.20 %", "0.0260 %"]);
         assert_eq!(percent_spread(0.012, 0.0003), "1.20 ± 0.03 %");

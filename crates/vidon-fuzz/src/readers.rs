@@ -83,6 +83,7 @@ pub fn table(folder: &Path, bytes: &[u8]) -> Result<()> {
         missing: Missing::Keep,
         ranges: HashMap::new(),
         units: HashMap::new(),
+        times: Default::default(),
     };
     columns.import(&details, &out)?;
     imported(&out)

@@ -325,8 +325,9 @@ warm_up = 1
 schedule = { kind = "step", every = 3, factor = 0.5 }
 clip = 1.0
 ema = 0.9
-normalise = true
-log_values = false
+transforms = {}
+scaling = "extremes"
+metric = "rmse"
 steps = 2
 validate_every = 1
 checkpoint_every = 1

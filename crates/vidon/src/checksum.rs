@@ -77,7 +77,7 @@ fn digits(bytes: &[u8], place: &Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Best;
+    use crate::train::{Best, Metric};
 
     /// The same bytes as `zlib.crc32` in Python gives, and any flipped bit is found.
     #[test]
@@ -85,9 +85,13 @@ mod tests {
         let best = Best {
             step: 40,
             error: 0.125,
+            metric: Metric::Rmse,
         };
         let text = to_json(&best);
-        assert_eq!(text, r#"{"crc32":"14c098da","step":40,"error":0.125}"#);
+        assert_eq!(
+            text,
+            r#"{"crc32":"ce519d06","step":40,"error":0.125,"metric":"rmse"}"#
+        );
         assert_eq!(from_json::<Best>(text.as_bytes()), Ok(best));
         for bit in 0..8 * text.len() {
             let mut bytes = text.clone().into_bytes();

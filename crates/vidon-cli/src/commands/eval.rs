@@ -226,7 +226,7 @@ fn columns(columns: &[ColumnErrors]) -> String {
 }
 
 /// Four digits of a number.
-fn number(v: f64) -> String {
+pub fn number(v: f64) -> String {
     match v.abs() {
         0.0 => "0".into(),
         size if (1e-3..1e6).contains(&size) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use vidon::data::{
     ArrayNames, Columns, Details, Group, GroupArrays, GroupColumns, Imported, Kind, Missing,
-    NamedArray,
+    NamedArray, Split, Times,
 };
 
 use crate::choice::{Choice, one_of};
@@ -24,6 +24,11 @@ use crate::ui::{Ui, count, print};
 /// What is measured in several ways comes as several groups, each with its own places and its own number of
 /// sensors: readings of functions (--field), sources or particles whose strengths add up (--points), and
 /// parameters of the whole sample (--scalars). Each option names the group, then its table and columns.
+///
+/// Where samples are called by their dates (1987-03, 1987-03-15, 1987-03-15T06:00), or a column has them (--date),
+/// --season and --hour give sines and cosines of the time of the year and of the day as parameters of a group called
+/// date, --earlier the readings of the samples before as further groups (air_1, air_2, …), and --split or --until
+/// several files in the order of time, so that no day of the validation lies between days of the training.
 ///
 /// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where
 /// samples have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that
@@ -44,6 +49,10 @@ use crate::ui::{Ui, count, print};
       --field rain=gauges.csv:lon,lat:mm --points chimneys=sources.csv:lon,lat:kg \\
       --scalars day=days.csv:pressure --targets soot.csv --target-coords lon,lat \\
       --target-values soot --missing keep --out soot.parquet
+  Today's and yesterday's readings and the season, for tomorrow; the last years for validation and test:
+    vidon import --sample day --field air=air.csv:lon,lat:pm10 --targets tomorrow.csv \
+      --target-coords lon,lat --target-values pm10 --earlier 1 --season \
+      --until 2003-01-01 --until 2004-01-01 --out air.parquet
   Padded arrays, and parameters beside them:
     vidon import campaign.npz --field air --scalars run --out campaign.parquet")]
 pub struct Arguments {
@@ -125,6 +134,40 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMN=LO:HI", value_parser = parse_range)]
     range: Vec<(String, [f64; 2])>,
 
+    /// Column of the targets' table with the dates [default: the names of the samples]
+    #[arg(long, value_name = "COLUMN")]
+    date: Option<String>,
+
+    /// Add sine and cosine of the time of the year to the parameters of every sample
+    #[arg(long)]
+    season: bool,
+
+    /// Add sine and cosine of the time of the day
+    #[arg(long)]
+    hour: bool,
+
+    /// Add the readings of functions of so many samples before, a step back each
+    ///
+    /// A step is the commonest time between one sample and the next. The groups are called air_1, air_2, … Where
+    /// there is no sample a step before, its readings are missing.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    earlier: usize,
+
+    /// Shares of the samples for two or three files in the order of time, such as 0.8,0.1,0.1
+    ///
+    /// For --out air.parquet they are called air_train.parquet, air_val.parquet and air_test.parquet.
+    #[arg(
+        long,
+        value_name = "SHARES",
+        value_delimiter = ',',
+        conflicts_with = "until"
+    )]
+    split: Vec<f64>,
+
+    /// The same by dates: the next file begins with this one; given once or twice
+    #[arg(long, value_name = "DATE")]
+    until: Vec<String>,
+
     /// The dataset to write
     #[arg(long, short, value_name = "FILE.parquet")]
     out: PathBuf,
@@ -198,10 +241,20 @@ fn parse_range(text: &str) -> std::result::Result<(String, [f64; 2]), String> {
 }
 
 fn report(found: &Imported, out: &Path) -> String {
-    let mut lines = vec![
-        format!("{}: {}", out.display(), found.meta.name),
-        found.summary.to_string(),
-    ];
+    let mut lines: Vec<String> = match &found.files[..] {
+        [_] => vec![format!("{}: {}", out.display(), found.meta.name)],
+        several => several
+            .iter()
+            .map(|file| {
+                let (path, samples) = (file.path.display(), count(file.samples, "sample"));
+                let span = file.span.as_ref().map_or(String::new(), |[first, last]| {
+                    format!(", {first} to {last}")
+                });
+                format!("{path}: {samples}{span}")
+            })
+            .collect(),
+    };
+    lines.push(found.summary.to_string());
     let left_out = [
         (
             found.skipped_readings,
@@ -334,6 +387,12 @@ impl Arguments {
             (self.targets.is_some(), "--targets"),
             (self.sample.is_some(), "--sample"),
             (!self.unit.is_empty(), "--unit"),
+            (self.date.is_some(), "--date"),
+            (self.season, "--season"),
+            (self.hour, "--hour"),
+            (self.earlier > 0, "--earlier"),
+            (!self.split.is_empty(), "--split"),
+            (!self.until.is_empty(), "--until"),
         ];
         if let Some((_, option)) = tables_only.iter().find(|(given, _)| *given) {
             return Err(Failure::Words(format!(
@@ -381,6 +440,17 @@ impl Arguments {
             missing: self.missing,
             units,
             ranges,
+            times: Times {
+                column: self.date.clone(),
+                season: self.season,
+                hour: self.hour,
+                earlier: self.earlier,
+                split: match (&self.split[..], &self.until[..]) {
+                    ([], []) => Split::None,
+                    (shares, []) => Split::Shares(shares.to_vec()),
+                    (_, dates) => Split::Until(dates.to_vec()),
+                },
+            },
         })
     }
 

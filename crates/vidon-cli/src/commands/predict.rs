@@ -20,14 +20,16 @@ use crate::ui::{Ui, count};
 /// of the training data, or at the places of another table.
 ///
 /// A network that was trained with several groups of sensors takes a table of each (--group); parameters can be
-/// given one by one (--scalar).
+/// given one by one (--scalar), and the season and the hour that `vidon import` made of dates by a date (--date).
 #[derive(Args)]
 #[command(group(ArgGroup::new("where").required(true).args(["grid", "queries"])), after_help = "Examples:
   vidon predict runs/mine --sensors s.csv --grid 65x65 --out v.csv --plot v.png
   vidon predict best.safetensors --sensors s.csv --queries q.csv --out v.parquet
   vidon predict runs/fronts --sensors s.csv --grid 76x76x41 --out v.npy
   vidon predict runs/soot --group air=air.csv --group chimneys=c.csv --scalar pressure=1013 \\
-    --queries places.csv --out soot.csv")]
+    --queries places.csv --out soot.csv
+  vidon predict runs/air --group air=today.csv --group air_1=yesterday.csv --date 2005-03-15 \\
+    --queries places.csv --out tomorrow.csv")]
 pub struct Arguments {
     /// Folder of a run, or a weights file (.safetensors)
     model: PathBuf,
@@ -43,6 +45,10 @@ pub struct Arguments {
     /// A parameter of the sample, such as inflow=2.5; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_scalar, allow_hyphen_values = true)]
     scalar: Vec<(String, f32)>,
+
+    /// When it is, for a network that knows season or hour: 1987-03, 1987-03-15 or 1987-03-15T06:00
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
 
     /// Points per axis of the grid to predict on, such as 65x65
     #[arg(long, value_name = "N1xN2…", value_parser = parse_grid)]
@@ -216,10 +222,23 @@ impl Arguments {
                 ),
             }));
         }
+        let dated = |g: &Group| self.date_of(g).is_some();
+        if self.date.is_some() && !meta.groups.iter().any(dated) {
+            return Err(Failure::Words(
+                "--date: the network was trained without dates (vidon import --season or --hour)"
+                    .into(),
+            ));
+        }
         meta.groups
             .iter()
             .map(|g| self.sensors_of(g, meta))
             .collect()
+    }
+
+    /// What the date says of a group, if it is that of the dates.
+    fn date_of(&self, group: &Group) -> Option<Result<Sensors>> {
+        let found = Sensors::of_date(group, self.date.as_deref()?)?;
+        Some(found.map_err(Failure::from))
     }
 
     fn sensors_of(&self, group: &Group, meta: &Meta) -> Result<Sensors> {
@@ -236,12 +255,24 @@ impl Arguments {
             let what = format!("the group {} has two tables", group.name);
             return Err(Failure::Words(what));
         }
+        if let Some(found) = self.date_of(group) {
+            return match table.is_some() || given {
+                false => found,
+                true => Err(Failure::Words(format!(
+                    "the parameters {} come from --date, or from --group or --scalar, not both",
+                    group.name
+                ))),
+            };
+        }
         match (table, given) {
             (Some(path), false) => Ok(Sensors::read(path, group)?),
             (Some(_), true) => Err(Failure::Words(format!(
                 "the parameters {} come from a table (--group) or one by one (--scalar), not both",
                 group.name
             ))),
+            (None, false) if Sensors::of_date(group, "").is_some() => Err(Failure::Words(
+                "--date is needed: the network knows the season or the hour".into(),
+            )),
             (None, false) if group.kind == Kind::Scalars => Err(Failure::Words(format!(
                 "the network takes the parameters {}: give --scalar {}=VALUE, or a table of one line with --group {}=FILE",
                 group.name, group.values[0].name, group.name

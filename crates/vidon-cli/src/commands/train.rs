@@ -7,11 +7,11 @@ use vidon::Error;
 use vidon::files::plain_file;
 use vidon::input;
 use vidon::plot::Picture;
-use vidon::train::{Budget, Outcome, Recipe, Record, Stop, Training};
+use vidon::train::{Best, Budget, Outcome, Recipe, Record, Stop, Training};
 
 use crate::commands::cache::Cache;
 use crate::failure::{Failure, Result};
-use crate::ui::{Ui, clock, count, grouped, percent};
+use crate::ui::{Ui, clock, count, grouped, measured, percent};
 
 /// Train a network by a recipe
 ///
@@ -191,19 +191,23 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     if !floors.is_empty() {
         ui.note(floors.join("; "));
     }
+    if let Some(choice) = training.choice() {
+        ui.note(choice);
+    }
     training
         .notes()
         .iter()
         .for_each(|note| ui.note(format!("note: {note}")));
+    let unit = training.unit_of_error().to_string();
     let outcome = {
-        let progress = ui.training();
+        let progress = ui.training(&unit);
         training.run(&progress)?
     };
     draw_learning(folder)?;
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
             "; best validation error {} at step {}",
-            percent(b.error),
+            in_words(&b, &unit),
             grouped(b.step as usize)
         )
     });
@@ -215,7 +219,7 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     match outcome.stop {
         Stop::Finished => ui.note(done),
         Stop::Interrupted => ui.note(format!("stopped after {done}; everything is saved")),
-        Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder)).into()),
+        Stop::Diverged => return Err(Error::Numerics(diverged(&outcome, folder, &unit)).into()),
     }
     Ok(outcome)
 }
@@ -244,7 +248,13 @@ pub fn how_to_go_on(folder: &Path, ui: &Ui) -> Failure {
     Failure::Stopped
 }
 
-fn diverged(outcome: &Outcome, folder: &Path) -> String {
+/// An error, and which it is.
+fn in_words(best: &Best, unit: &str) -> String {
+    let (error, metric) = (measured(best.metric, best.error, unit), best.metric.name());
+    format!("{error} ({metric})")
+}
+
+fn diverged(outcome: &Outcome, folder: &Path, unit: &str) -> String {
     let kept = format!(
         "the checkpoint of step {} is kept in {}",
         outcome.checkpoint,
@@ -253,7 +263,7 @@ fn diverged(outcome: &Outcome, folder: &Path) -> String {
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
             "; the best weights (validation error {}) are those of step {}",
-            percent(b.error),
+            in_words(&b, unit),
             b.step
         )
     });

@@ -1,29 +1,36 @@
-//! Samples and what is done with them: scaling, files, import.
+//! Samples and what is done with them: transforms, scaling, files, import.
 //!
 //! A sample has one or several groups of sensors (places and values) and the answers (targets) at some queries.
 //! Numbers of sensors and queries are free and differ from sample to sample. A number that is missing is NaN in
 //! memory and null in a file, where the description allows it.
 
 mod dataset;
+mod dates;
 mod footer;
 mod generate;
 mod guard;
 mod import;
 mod meta;
 mod numbers;
+mod quantiles;
 pub(crate) mod sample;
 pub(crate) mod scaling;
 mod source;
 mod summary;
+pub(crate) mod transform;
 
 #[cfg(test)]
 pub(crate) use dataset::{DatasetReader, DatasetWriter};
 pub use import::{
-    ArrayNames, Columns, Details, GroupArrays, GroupColumns, Imported, Missing, NamedArray,
+    ArrayNames, Columns, Details, GroupArrays, GroupColumns, Imported, Missing, NamedArray, Split,
+    Times, Written,
 };
 pub use meta::{Channel, Group, Kind, Meta};
 pub(crate) use meta::{coordinates, domain_of};
 pub use sample::{Rows, Sample, Sensors};
+pub use scaling::ScalingKind;
 pub(crate) use scaling::{Centred, ScaledSample, Scaling, scale_covariates};
 pub use source::{Dataset, ProblemSource, SampleSource};
 pub use summary::Summary;
+pub use transform::Transform;
+pub(crate) use transform::Transforms;

@@ -1,106 +1,155 @@
-//! Min–max scaling to [0, 1], per component: `x ↦ (x - lo)/(hi - lo)`. Where zero must stay zero (of strengths
-//! always), lo = 0 and hi is the largest magnitude: to [-1, 1]. What is missing stays missing.
+//! Every component to about [0, 1], by `x ↦ (x - lo)/(hi - lo)`:
+//!
+//! | kind | lo | hi |
+//! |---|---|---|
+//! | `extremes` | the smallest number of the training data | the largest one |
+//! | `robust` | their median | as far above it as the 5 % quantile is below the 95 % quantile |
+//!
+//! so that of `robust` one absurd number does not squeeze all others. Where zero must stay zero (of strengths always),
+//! lo = 0 and hi is the largest magnitude, of `robust` that of the two quantiles. What is missing stays missing.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::meta::{Channel, Kind, Meta};
+use crate::data::meta::{Channel, Group, Kind, Meta};
+use crate::data::quantiles::quantiles;
 use crate::data::sample::{Rows, Sample, Sensors};
 use crate::error::{Error, Result};
 
-/// Extremes per component. A component that never varies is only shifted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MinMax {
-    lo: Vec<f32>,
-    hi: Vec<f32>,
-    /// Whether the extremes are those of the logarithm.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    log: bool,
+/// Shares of the numbers below the quantiles that are looked at: what is seldom exceeded, and wider ends for
+/// columns of which most numbers are the same.
+const SHARES: [f64; 9] = [0.0, 0.001, 0.01, 0.05, 0.5, 0.95, 0.99, 0.999, 1.0];
+const MEDIAN: usize = 4;
+
+/// By what values and targets are scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScalingKind {
+    /// The extremes of the training data.
+    #[default]
+    Extremes,
+    /// Their median and quantiles.
+    Robust,
+    /// Nothing: the network sees the numbers as they are.
+    None,
 }
 
-impl MinMax {
-    /// Extremes of nothing yet.
-    fn nothing(width: usize, log: bool) -> Self {
-        Self {
-            log,
-            lo: vec![f32::INFINITY; width],
-            hi: vec![f32::NEG_INFINITY; width],
-        }
-    }
+/// Two ends per component. A component that never varies is only shifted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ends {
+    lo: Vec<f32>,
+    hi: Vec<f32>,
+    /// Between what nearly all numbers lie, where that is not between lo and hi.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    usual: Vec<[f32; 2]>,
+}
 
+impl Ends {
     #[cfg(test)]
     pub(crate) fn between(lo: &[f32], hi: &[f32]) -> Self {
         Self {
             lo: lo.to_vec(),
             hi: hi.to_vec(),
-            log: false,
+            usual: Vec::new(),
         }
     }
 
-    /// How many rows have a number that is further outside of the extremes than half of what lies between
-    /// them. `odd`: the extremes are [centred](Self::centre).
+    /// Extremes of the columns of some rows; infinite where no number is known.
+    fn extremes<'a>(width: usize, all: impl Iterator<Item = &'a Rows>, centred: bool) -> Self {
+        let mut own = Self {
+            lo: vec![f32::INFINITY; width],
+            hi: vec![f32::NEG_INFINITY; width],
+            usual: Vec::new(),
+        };
+        for row in all.flat_map(Rows::iter) {
+            for ((lo, hi), &v) in own.lo.iter_mut().zip(&mut own.hi).zip(row) {
+                *lo = lo.min(v);
+                *hi = hi.max(v);
+            }
+        }
+        if centred {
+            for (lo, hi) in own.lo.iter_mut().zip(&mut own.hi) {
+                *hi = hi.abs().max(lo.abs());
+                *lo = 0.0;
+            }
+        }
+        own
+    }
+
+    /// The same from quantiles.
+    fn robust<'a>(
+        width: usize,
+        all: impl Iterator<Item = &'a Rows> + Clone,
+        centred: bool,
+    ) -> Self {
+        let mut own = Self {
+            lo: vec![f32::INFINITY; width],
+            hi: vec![f32::NEG_INFINITY; width],
+            usual: vec![[0.0; 2]; width],
+        };
+        for c in 0..width {
+            let column = || all.clone().flat_map(move |rows| rows.column(c));
+            let Some(found) = quantiles(column, &SHARES) else {
+                continue;
+            };
+            // The first pair from inside that is apart.
+            let pairs = (0..MEDIAN).rev().map(|i| [found[i], found[2 * MEDIAN - i]]);
+            let apart = pairs.clone().find(|[a, b]| a < b);
+            let [low, high] = apart.unwrap_or([found[MEDIAN]; 2]);
+            let larger = |[a, b]: [f32; 2]| a.abs().max(b.abs());
+            let [least, most] = [found[1], found[2 * MEDIAN - 1]];
+            (own.lo[c], own.hi[c], own.usual[c]) = match centred {
+                true => {
+                    let most = larger([least, most]);
+                    (0.0, larger([low, high]), [-most, most])
+                }
+                false => {
+                    let median = found[MEDIAN];
+                    (median, median + (high - low), [least, most])
+                }
+            };
+        }
+        own
+    }
+
+    /// How many rows have a number that is further outside of what was seen than half of what lies between its
+    /// ends: of the extremes, or of 99.8 % of the numbers. `odd`: zero was [kept](Centred).
     pub(crate) fn far(&self, rows: &Rows, odd: bool) -> usize {
+        let seen = |i: usize| match self.usual.get(i) {
+            Some(usual) => *usual,
+            None if odd => [-self.hi[i], self.hi[i]],
+            None => [self.lo[i], self.hi[i]],
+        };
         // A number that is missing is not far.
         let far = |row: &&[f32]| {
-            let ends = self.lo.iter().zip(&self.hi);
-            ends.zip(*row).any(|((&lo, &hi), &v)| {
-                let lo = if odd { -hi } else { lo };
-                let (v, slack) = (if self.log { logarithm(v) } else { v }, 0.5 * (hi - lo));
+            row.iter().enumerate().any(|(i, &v)| {
+                let [lo, hi] = seen(i);
+                let slack = 0.5 * (hi - lo);
                 v < lo - slack || v > hi + slack
             })
         };
         rows.iter().filter(far).count()
     }
 
-    fn include(&mut self, rows: &Rows) {
-        for row in rows.iter() {
-            for ((lo, hi), &v) in self.lo.iter_mut().zip(&mut self.hi).zip(row) {
-                let v = if self.log { logarithm(v) } else { v };
-                *lo = lo.min(v);
-                *hi = hi.max(v);
-            }
-        }
-    }
-
-    /// Keeps zero where it is.
-    fn centre(&mut self) {
-        for (lo, hi) in self.lo.iter_mut().zip(&mut self.hi) {
-            *hi = hi.abs().max(lo.abs());
-            *lo = 0.0;
-        }
-    }
-
-    /// Whether it can scale such numbers: a logarithm needs positive ones.
-    fn takes(&self, rows: &Rows) -> bool {
-        !self.log || rows.data().iter().all(|v| *v > 0.0 || v.is_nan())
-    }
-
-    /// Number of components; none if its two ends disagree.
+    /// Number of components; none if its ends disagree.
     pub(crate) fn width(&self) -> usize {
-        if self.lo.len() == self.hi.len() {
-            self.lo.len()
-        } else {
-            0
+        let usual = self.usual.len();
+        match self.lo.len() == self.hi.len() && (usual == 0 || usual == self.lo.len()) {
+            true => self.lo.len(),
+            false => 0,
         }
     }
 
-    /// To [0, 1] where the rows lie within the extremes.
+    /// To the units of the network.
     pub fn apply(&self, rows: &mut Rows) {
-        let log = self.log;
-        self.each(rows, |v, lo, span| {
-            let v = if log { logarithm(v) } else { v };
-            (v - lo) / span
-        });
+        self.each(rows, |v, lo, span| (v - lo) / span);
     }
 
-    /// Back to physical units.
+    /// Back from them.
     pub fn invert(&self, rows: &mut Rows) {
-        let log = self.log;
-        self.each(rows, |v, lo, span| {
-            let v = lo + v * span;
-            if log { v.exp() } else { v }
-        });
+        self.each(rows, |v, lo, span| lo + v * span);
     }
 
     /// What component `i` is divided by.
@@ -134,20 +183,14 @@ impl MinMax {
     }
 }
 
-/// Of what is not positive, that of the smallest float.
-fn logarithm(v: f32) -> f32 {
-    match v.is_nan() {
-        true => v,
-        false => v.max(f32::MIN_POSITIVE).ln(),
-    }
-}
-
-/// The scaling of an operator's inputs and outputs, fitted on training data and kept with it.
+/// The scaling of an operator's inputs and outputs, fitted on training data and kept with it. It is of the numbers
+/// as they are where they are transformed, and of corrections where those are learned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scaling {
     /// Of the values of every group.
-    pub groups: Vec<MinMax>,
-    pub targets: MinMax,
+    pub groups: Vec<Ends>,
+    pub targets: Ends,
 }
 
 /// A sample as a network sees it.
@@ -178,58 +221,56 @@ pub struct Centred {
 }
 
 impl Scaling {
-    /// Extremes over training samples, in one pass; of the logarithm of the readings of fields where
-    /// `log_values`.
-    pub fn fit<'a>(
+    /// Fitted on training samples; none where nothing is to be scaled.
+    pub fn fit<'a, I: Iterator<Item = &'a Sample> + Clone>(
         meta: &Meta,
-        training: impl IntoIterator<Item = &'a Sample>,
-        log_values: bool,
+        training: impl IntoIterator<IntoIter = I>,
+        kind: ScalingKind,
         centred: Centred,
-    ) -> Result<Self> {
-        let nothing = |width: usize, log: bool| MinMax::nothing(width, log);
-        let groups = meta.groups.iter();
-        let mut fitted = Self {
-            groups: groups
-                .map(|g| nothing(g.values.len(), log_values && g.kind == Kind::Field))
-                .collect(),
-            targets: nothing(meta.targets.len(), false),
-        };
-        let mut samples = 0;
-        for (i, sample) in training.into_iter().enumerate() {
-            fitted.check(i, &sample.groups)?;
-            let pairs = fitted.groups.iter_mut().zip(&sample.groups);
-            pairs.for_each(|(own, sensors)| own.include(&sensors.values));
-            fitted.targets.include(&sample.targets);
-            samples += 1;
+    ) -> Result<Option<Self>> {
+        let training = training.into_iter();
+        if kind == ScalingKind::None {
+            return Ok(None);
         }
-        if samples == 0 {
+        if training.clone().next().is_none() {
             let what = "scaling needs at least one training sample";
             return Err(Error::Unsuitable(what.into()));
         }
-        for (own, group) in fitted.groups.iter_mut().zip(&meta.groups) {
-            if group.kind == Kind::Points || centred.readings && group.kind == Kind::Field {
-                own.centre();
+        let robust = kind == ScalingKind::Robust;
+        let group = |(i, group): (usize, &Group)| {
+            let values = training.clone().map(move |s| &s.groups[i].values);
+            let zero = group.kind == Kind::Points || centred.readings && group.kind == Kind::Field;
+            match robust {
+                true => Ends::robust(group.values.len(), values, zero),
+                false => Ends::extremes(group.values.len(), values, zero),
             }
-        }
-        if centred.targets {
-            fitted.targets.centre();
-        }
+        };
+        let (width, targets) = (meta.targets.len(), training.clone().map(|s| &s.targets));
+        let fitted = Self {
+            groups: meta.groups.iter().enumerate().map(group).collect(),
+            targets: match robust {
+                true => Ends::robust(width, targets, centred.targets),
+                false => Ends::extremes(width, targets, centred.targets),
+            },
+        };
         fitted.check_known(meta)?;
-        Ok(fitted)
+        Ok(Some(fitted))
     }
 
     /// What makes it none for such data, if anything.
     pub(crate) fn fault(&self, meta: &Meta) -> Option<String> {
         let widths = meta.groups.iter().map(|g| g.values.len());
-        let fits = self.groups.iter().map(MinMax::width).eq(widths)
+        let fits = self.groups.iter().map(Ends::width).eq(widths)
             && self.targets.width() == meta.targets.len();
         if !fits {
             return Some("does not fit its data".into());
         }
         let all = self.groups.iter().chain([&self.targets]);
-        let mut ends = all.flat_map(|own| own.lo.iter().zip(&own.hi));
-        let proper = |(lo, hi): (&f32, &f32)| lo <= hi && (hi - lo).is_finite();
-        let (lo, hi) = ends.find(|(lo, hi)| !proper((lo, hi)))?;
+        let mut ends = all.flat_map(|own| {
+            let ends = own.lo.iter().zip(&own.hi).map(|(lo, hi)| [*lo, *hi]);
+            ends.chain(own.usual.iter().copied())
+        });
+        let [lo, hi] = ends.find(|[lo, hi]| !(lo <= hi && (hi - lo).is_finite()))?;
         Some(format!(
             "goes from {lo:?} to {hi:?}; two finite numbers are wanted, the lower one first"
         ))
@@ -258,18 +299,6 @@ impl Scaling {
         }
         Ok(())
     }
-
-    /// Refuses readings of a sample that it cannot scale.
-    pub(crate) fn check(&self, index: usize, groups: &[Sensors]) -> Result<()> {
-        let mut pairs = self.groups.iter().zip(groups);
-        if pairs.all(|(own, sensors)| own.takes(&sensors.values)) {
-            return Ok(());
-        }
-        Err(Error::sample(
-            index,
-            "the network takes the logarithm of its sensors' values (log_values), but a sensor reads a value that is not positive",
-        ))
-    }
 }
 
 /// Takes covariates to [0, 1] over their ranges; coordinates stay what they are.
@@ -294,10 +323,19 @@ mod tests {
     use super::*;
     use crate::data::sample::tests::{small, small_meta};
 
+    fn fit(samples: &[Sample], kind: ScalingKind, centred: Centred) -> Result<Scaling> {
+        let fitted = Scaling::fit(&small_meta(), samples, kind, centred)?;
+        Ok(fitted.expect("a kind that scales"))
+    }
+
+    fn fitted(samples: &[Sample], centred: Centred) -> Scaling {
+        fit(samples, ScalingKind::Extremes, centred).unwrap()
+    }
+
     #[test]
     fn training_data_fills_the_unit_interval_and_comes_back() {
         let samples = [small(3, 4), small(6, 2)];
-        let scaling = Scaling::fit(&small_meta(), &samples, false, Centred::default()).unwrap();
+        let scaling = fitted(&samples, Centred::default());
         assert_eq!(
             (&scaling.groups[0].lo[..], &scaling.groups[0].hi[..]),
             (&[-5.0][..], &[0.0][..])
@@ -316,7 +354,7 @@ mod tests {
     fn numbers_too_far_apart_are_refused() {
         let mut sample = small(2, 2);
         sample.targets = Rows::of(2, vec![3e38, 1.0, -3e38, 2.0]);
-        let refused = Scaling::fit(&small_meta(), [&sample], false, Centred::default());
+        let refused = fit(&[sample], ScalingKind::Extremes, Centred::default());
         let words = refused.unwrap_err().to_string();
         assert!(
             words.contains("of the targets goes from -3e38 to 3e38"),
@@ -328,8 +366,8 @@ mod tests {
     fn a_scaling_from_a_file_is_checked() {
         let meta = small_meta();
         let scaling = |lo: f32, hi: f32| Scaling {
-            groups: vec![MinMax::between(&[0.0], &[1.0])],
-            targets: MinMax::between(&[0.0, lo], &[1.0, hi]),
+            groups: vec![Ends::between(&[0.0], &[1.0])],
+            targets: Ends::between(&[0.0, lo], &[1.0, hi]),
         };
         assert_eq!(scaling(2.0, 2.0).fault(&meta), None);
         for (lo, hi) in [
@@ -346,7 +384,7 @@ mod tests {
             );
         }
         let narrow = Scaling {
-            targets: MinMax::between(&[0.0], &[1.0]),
+            targets: Ends::between(&[0.0], &[1.0]),
             ..scaling(0.0, 1.0)
         };
         assert_eq!(narrow.fault(&meta).unwrap(), "does not fit its data");
@@ -356,7 +394,7 @@ mod tests {
     fn a_constant_component_stays_finite() {
         let mut sample = small(2, 2);
         sample.targets = Rows::of(2, vec![3.0, 1.0, 3.0, 2.0]);
-        let scaling = Scaling::fit(&small_meta(), [&sample], false, Centred::default()).unwrap();
+        let scaling = fitted(std::slice::from_ref(&sample), Centred::default());
         scaling.targets.apply(&mut sample.targets);
         assert_eq!(sample.targets.data(), [0.0, 0.0, 0.0, 1.0]);
     }
@@ -368,7 +406,7 @@ mod tests {
             readings: true,
             targets: true,
         };
-        let scaling = Scaling::fit(&small_meta(), &samples, false, both).unwrap();
+        let scaling = fitted(&samples, both);
         assert!(scaling.groups[0].keeps_zero() && scaling.targets.keeps_zero());
         let mut values = samples[1].groups[0].values.clone();
         scaling.groups[0].apply(&mut values);
@@ -381,20 +419,48 @@ mod tests {
         assert_eq!(scaling.groups[0].far(&readings, true), 2);
     }
 
+    /// One absurd reading among many does not squeeze the others, and does not make the next one usual.
     #[test]
-    fn logarithms_refuse_what_is_not_positive() {
-        let mut sample = small(2, 2);
-        sample.groups[0].values = Rows::of(1, vec![1.0, 3.0]);
-        let scaling = Scaling::fit(&small_meta(), [&sample], true, Centred::default()).unwrap();
-        scaling.check(0, &sample.groups).unwrap();
-        sample.groups[0].values = Rows::of(1, vec![1.0, 0.0]);
-        let words = scaling.check(0, &sample.groups).err().unwrap().to_string();
-        assert!(words.contains("not positive"), "{words}");
-        assert!(Scaling::fit(&small_meta(), [&sample], true, Centred::default()).is_err());
+    fn robust_scaling_goes_by_what_is_usual() {
+        let mut sample = small(1, 2001);
+        let all: Vec<f32> = (0..2001).map(|i| i as f32 / 100.0).collect();
+        sample.targets = Rows::of(2, all.iter().flat_map(|v| [*v, -7.0]).collect());
+        sample.targets.data_mut()[0] = 1e9;
+        sample.targets.data_mut()[3] = f32::NAN;
+        let samples = [sample];
+        let robust = fit(&samples, ScalingKind::Robust, Centred::default()).unwrap();
+        let (lo, hi) = (&robust.targets.lo, &robust.targets.hi);
+        // Without the first, the median of 0.01 to 20 is 10.01 with one absurd number above.
+        assert!((lo[0] - 10.01).abs() < 1e-4 && (hi[0] - lo[0] - 18.0).abs() < 0.02);
+        // A column that never varies is only shifted.
+        assert_eq!((lo[1], robust.targets.span(1)), (-7.0, 1.0));
+        let mut targets = samples[0].targets.clone();
+        robust.targets.apply(&mut targets);
+        let largest = targets.column(0).skip(1).map(f32::abs).fold(0.0, f32::max);
+        assert!((0.5..0.6).contains(&largest), "{largest}");
+        let asked = Rows::of(2, vec![25.0, -7.0, 35.0, -7.0, 1e5, -7.0, -9.0, f32::NAN]);
+        assert_eq!(robust.targets.far(&asked, false), 2);
+        let both = Centred {
+            readings: true,
+            targets: true,
+        };
+        let centred = fit(&samples, ScalingKind::Robust, both).unwrap();
+        assert!(centred.targets.keeps_zero() && (centred.targets.hi[0] - 19.0).abs() < 0.02);
+        assert_eq!(centred.targets.far(&asked, true), 1);
+        assert_eq!(centred.fault(&small_meta()), None);
+        // Nearly all the same: wider quantiles tell the rest apart.
+        let mut rain = vec![0.0f32; 990];
+        rain.extend((1..=10).map(|i| i as f32));
+        let mut sample = small(1, 1000);
+        sample.targets = Rows::of(2, rain.iter().flat_map(|v| [*v, 1.0]).collect());
+        let robust = fit(&[sample], ScalingKind::Robust, Centred::default()).unwrap();
+        assert_eq!((robust.targets.lo[0], robust.targets.hi[0]), (0.0, 9.0));
     }
 
     #[test]
     fn no_training_data_is_an_error() {
-        assert!(Scaling::fit(&small_meta(), [], false, Centred::default()).is_err());
+        assert!(fit(&[], ScalingKind::Extremes, Centred::default()).is_err());
+        let none = Scaling::fit(&small_meta(), &[], ScalingKind::None, Centred::default());
+        assert_eq!(none.unwrap(), None);
     }
 }

@@ -180,7 +180,7 @@ impl Projection {
             squares.weigh(&amplitudes).solve(ridge)
         };
         let single = |fit: Vec<f64>| fit.iter().map(|c| *c as f32).collect();
-        if samples.iter().any(|s| s.values.has_gaps()) {
+        if samples.iter().any(|s| s.is_empty() || s.values.has_gaps()) {
             let n = self.basis.len();
             let fit = |sensors: &&Sensors| {
                 let mut all = vec![f32::NAN; n * self.values];

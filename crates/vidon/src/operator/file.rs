@@ -2,14 +2,15 @@
 //!
 //! The tensors have the names and shapes of the plan, float32 (float16 is read as well). The key `vidon` of
 //! the metadata holds JSON: the checksum of the file, the network's configuration, the description of the
-//! data it was made for, the scaling and the symmetries it was trained with.
+//! data it was made for, the transforms, the scaling and the symmetries it was trained with.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
-use crate::data::{Meta, Scaling};
+use crate::data::{Meta, Scaling, Transform, Transforms};
 use crate::error::{Error, Result};
 use crate::files::plain_file;
 use crate::operator::{Design, Operator, Parts};
@@ -24,6 +25,8 @@ pub(super) struct Header {
     format: u32,
     model: ModelConfig,
     data: Meta,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    transforms: BTreeMap<String, Transform>,
     scaling: Option<Scaling>,
     #[serde(default)]
     symmetries: Symmetries,
@@ -35,6 +38,7 @@ impl Operator {
             format: FORMAT,
             model: self.config().clone(),
             data: self.meta().clone(),
+            transforms: self.design.transforms.named().clone(),
             scaling: self.scaling().cloned(),
             symmetries: self.design.symmetries,
         }
@@ -89,13 +93,17 @@ impl Operator {
         if let Some(fault) = scaling.and_then(|s| s.fault(&header.data)) {
             return Err(damaged(format!("its scaling {fault}")));
         }
+        let transforms = Transforms::new(&header.transforms, &header.data)
+            .map_err(|fault| damaged(format!("its transforms: {fault}")))?;
         // No more numbers than the file can hold.
         let (parts, mut entries) =
             Parts::with_at_most(file.len() / 2, &header.model, &header.data)?;
+        entries.extend(transforms.entry());
         for entry in &mut entries {
             entry.values = file.get(&entry.name, &entry.shape)?;
         }
-        let design = Design::new(parts, header.data, header.scaling, header.symmetries);
+        let (data, scaling) = (header.data, header.scaling);
+        let design = Design::new(parts, data, transforms, scaling, header.symmetries);
         Ok(Self::with_numbers(design, entries))
     }
 }

@@ -1,7 +1,7 @@
 //! An operator: scaling, encoders, core and decoder with their numbers. The one way from physical samples to
 //! physical answers, for training, evaluation and prediction alike:
 //!
-//!   sample → scale → encode (kept) → core → decode → scale back.
+//!   sample → transform → start, and scale → encode (kept) → core → decode → scale back → transform back.
 
 mod file;
 mod parts;
@@ -9,6 +9,7 @@ mod symmetry_average;
 
 pub(crate) use parts::{Code, Parts, Queries};
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +17,8 @@ use rayon::prelude::*;
 
 use crate::config::{ModelConfig, ModelName};
 use crate::data::{
-    Channel, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, scale_covariates,
+    Channel, Group, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors, Transforms,
+    scale_covariates,
 };
 use crate::encoders::Encoded;
 use crate::error::{Error, Result};
@@ -46,7 +48,9 @@ pub(crate) struct Design {
     pub parts: Parts,
     /// The description of the data it was made for.
     pub meta: Meta,
-    /// None where the network sees physical units.
+    /// The units in which it learns.
+    pub transforms: Transforms,
+    /// None where the network sees the numbers as they are, or as they are transformed.
     pub scaling: Option<Scaling>,
     /// Those that it learns with.
     pub symmetries: Symmetries,
@@ -57,6 +61,7 @@ impl Design {
     pub fn new(
         parts: Parts,
         meta: Meta,
+        transforms: Transforms,
         scaling: Option<Scaling>,
         symmetries: Symmetries,
     ) -> Arc<Self> {
@@ -64,10 +69,17 @@ impl Design {
         Arc::new(Self {
             parts,
             meta,
+            transforms,
             scaling,
             symmetries,
             average,
         })
+    }
+
+    /// Of a network that sees physical units.
+    pub fn plain(parts: Parts, meta: Meta) -> Arc<Self> {
+        let none = Transforms::default();
+        Self::new(parts, meta, none, None, Symmetries::default())
     }
 }
 
@@ -95,7 +107,7 @@ impl Operator {
         let (parts, mut entries) = Parts::new(config, &meta, seed)?;
         let samples: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
         parts.fit(&mut entries, &meta.groups, &samples)?;
-        let design = Design::new(parts, meta, None, Symmetries::default());
+        let design = Design::plain(parts, meta);
         Ok(Self::with_numbers(design, entries))
     }
 
@@ -123,7 +135,7 @@ impl Operator {
         &self.design.meta
     }
 
-    /// None where the network sees physical units.
+    /// None where the network sees the numbers as they are, or as they are transformed.
     pub(crate) fn scaling(&self) -> Option<&Scaling> {
         self.design.scaling.as_ref()
     }
@@ -142,7 +154,7 @@ impl Operator {
         &self.design
     }
 
-    /// All that is stored with the tensors: network, data, scaling and symmetries.
+    /// All that is stored with the tensors: network, data, transforms, scaling and symmetries.
     pub fn description(&self) -> serde_json::Value {
         serde_json::to_value(self.header()).expect("plain JSON")
     }
@@ -197,7 +209,7 @@ impl Operator {
             answers.extend(self.answer(&codes, &samples[group.start].query_coords)?);
         }
         self.add_start(&mut answers, samples)?;
-        Ok(answers)
+        self.in_physical_units(answers)
     }
 
     /// An error where memory has no room for such a batch. What had room once has it again: memory that was
@@ -218,8 +230,8 @@ impl Operator {
         Ok(())
     }
 
-    /// The same for samples that were encoded before.
-    pub(crate) fn predict_encoded(&self, codes: &[Code], samples: &[&Sample]) -> Result<Vec<Rows>> {
+    /// The same for samples that were encoded before, in the units in which it learns.
+    pub(crate) fn answer_encoded(&self, codes: &[Code], samples: &[&Sample]) -> Result<Vec<Rows>> {
         let mut answers = Vec::with_capacity(samples.len());
         for group in self.groups(samples) {
             let queries = &samples[group.start].query_coords;
@@ -229,6 +241,13 @@ impl Operator {
         Ok(answers)
     }
 
+    /// Answers out of the units in which it learns: the mean of what the truth may be.
+    pub(crate) fn in_physical_units(&self, mut answers: Vec<Rows>) -> Result<Vec<Rows>> {
+        let transforms = &self.design.transforms;
+        transforms.means_back(&mut answers, transforms.stored(&self.entries));
+        all_finite(answers)
+    }
+
     /// What the answers correct.
     fn add_start(&self, answers: &mut [Rows], samples: &[&Sample]) -> Result<()> {
         let Some(start) = &self.start else {
@@ -236,7 +255,8 @@ impl Operator {
         };
         let pairs = answers.par_iter_mut().zip(samples).enumerate();
         pairs.try_for_each(|(i, (answer, sample))| {
-            let found = start.predict(&sample.groups, &sample.query_coords);
+            let groups = self.design.transformed(i, &sample.groups)?;
+            let found = start.predict(&groups, &sample.query_coords);
             answer.add(&found.map_err(|e| Error::sample(i, e.to_string()))?);
             Ok(())
         })
@@ -270,7 +290,8 @@ impl Operator {
                 let what = format!("{part} {what}");
                 return Err(Error::sample(index, what));
             }
-            scaled.push(self.design.scale_groups(index, sample.groups.clone())?);
+            let groups = self.design.transformed(index, &sample.groups)?;
+            scaled.push(self.design.scale_groups(index, groups.into_owned())?);
         }
         let groups: Vec<&[Sensors]> = scaled.iter().map(|g| &g[..]).collect();
         let codes = self.design.parts.encode(&self.entries, &groups);
@@ -324,14 +345,7 @@ impl Operator {
         if let Some(scaling) = self.scaling() {
             answers.iter_mut().for_each(|a| scaling.targets.invert(a));
         }
-        let finite = |a: &Rows| a.data().iter().all(|v| v.is_finite());
-        match answers.iter().all(finite) {
-            true => Ok(answers),
-            false => Err(Error::Numerics(
-                "the network's answers are not finite: do sensors or queries stand far outside of the box of the training data?"
-                    .into(),
-            )),
-        }
+        all_finite(answers)
     }
 
     /// So many queries, as many at a time as a decoder is to look at.
@@ -372,6 +386,8 @@ impl Operator {
         let mut doubts = Vec::new();
         let meta = self.meta();
         let several = meta.groups.len() > 1;
+        // What cannot be transformed is an error when it is asked.
+        let seen = self.design.transforms.readings(&sample.groups).ok();
         for (i, (sensors, group)) in sample.groups.iter().zip(&meta.groups).enumerate() {
             let (one, many) = match (several, group.kind) {
                 (false, _) => ("sensor".to_string(), "sensors".to_string()),
@@ -409,11 +425,11 @@ impl Operator {
                     Kind::Points => {}
                 }
             }
-            let Some(scaling) = self.scaling() else {
+            let (Some(scaling), Some(seen)) = (self.scaling(), &seen) else {
                 continue;
             };
             let centred = self.design.symmetries.odd || group.kind == Kind::Points;
-            let far = scaling.groups[i].far(&sensors.values, centred);
+            let far = scaling.groups[i].far(&seen[i].values, centred);
             let count = sensors.values.len();
             match (far, group.kind) {
                 (0, _) => {}
@@ -474,19 +490,27 @@ impl Design {
         )))
     }
 
-    /// Groups of sensors as the network sees them, without those that report nothing; the index of the sample is
-    /// for errors.
+    /// Groups of sensors in the units in which it learns; the index of the sample is for errors.
+    fn transformed<'a>(&self, index: usize, groups: &'a [Sensors]) -> Result<Cow<'a, [Sensors]>> {
+        let found = self.transforms.readings(groups);
+        found.map_err(|what| Error::sample(index, what))
+    }
+
+    /// Those, as the network sees them: without sensors that report nothing.
     fn scale_groups(&self, index: usize, groups: Vec<Sensors>) -> Result<Vec<Sensors>> {
-        if let Some(scaling) = &self.scaling {
-            scaling.check(index, &groups)?;
-        }
+        let silent = |(own, group): (&Sensors, &Group)| {
+            group.kind != Kind::Field || own.values.data().iter().all(|v| v.is_nan())
+        };
+        let speechless = groups.iter().zip(&self.meta.groups).all(silent);
         let scale = |(i, sensors): (usize, Sensors)| {
             let group = &self.meta.groups[i];
             let mut sensors = match group.kind {
                 Kind::Field => sensors.reporting(),
                 Kind::Points | Kind::Scalars => sensors,
             };
-            if sensors.is_empty() && group.kind == Kind::Field {
+            // Where others report, a group that has gaps may be silent.
+            let needed = speechless || !group.gaps;
+            if sensors.is_empty() && group.kind == Kind::Field && needed {
                 let what = format!("no sensor of {} reports anything", group.name);
                 return Err(Error::sample(index, what));
             }
@@ -507,7 +531,7 @@ impl Design {
         places
     }
 
-    /// A sample as the network sees it; its index is for errors.
+    /// A sample that is transformed already, as the network sees it; its index is for errors.
     pub fn scale(&self, index: usize, sample: Sample) -> Result<ScaledSample> {
         let mut targets = sample.targets;
         if let Some(scaling) = &self.scaling {
@@ -523,6 +547,18 @@ impl Design {
             },
             targets,
         })
+    }
+}
+
+/// The answers, if they are.
+fn all_finite(answers: Vec<Rows>) -> Result<Vec<Rows>> {
+    let finite = |a: &Rows| a.data().iter().all(|v| v.is_finite());
+    match answers.iter().all(finite) {
+        true => Ok(answers),
+        false => Err(Error::Numerics(
+            "the network's answers are not finite: do sensors or queries stand far outside of the box of the training data?"
+                .into(),
+        )),
     }
 }
 

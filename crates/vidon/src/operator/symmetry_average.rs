@@ -8,7 +8,7 @@
 //! moments and scalars alone, and a fixed basis. A function that some symmetries take out of that basis is averaged
 //! over the others.
 
-use crate::data::scaling::MinMax;
+use crate::data::scaling::Ends;
 use crate::data::{Group, Kind, Meta, Scaling};
 use crate::error::Result;
 use crate::network::{Params, Tensor, to_vec};
@@ -53,7 +53,7 @@ impl SymmetryAverage {
             (basis.frame()).is_box(lo.iter().zip(hi).map(|(lo, hi)| [*lo, *hi]))
         });
         let turned =
-            |(own, group): (&MinMax, &Group)| group.kind == Kind::Scalars || own.keeps_zero();
+            |(own, group): (&Ends, &Group)| group.kind == Kind::Scalars || own.keeps_zero();
         let signs = scaling.is_none_or(|n| {
             let mut groups = n.groups.iter().zip(&meta.groups);
             groups.all(turned) && n.targets.keeps_zero()
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::config::ModelConfig;
     use crate::cores::{CoreConfig, MlpConfig};
-    use crate::data::{Centred, Channel, Rows, Sample, ScaledSample};
+    use crate::data::{Centred, Channel, Rows, Sample, ScaledSample, ScalingKind, Transforms};
     use crate::decoders::{BasisConfig, DecoderConfig};
     use crate::encoders::{EncoderConfig, ProjectionConfig};
     use crate::operator::{Design, Operator};
@@ -204,13 +204,14 @@ mod tests {
                 readings: odd,
                 targets: odd,
             };
-            let scaling = Scaling::fit(&meta, &samples, false, centred).unwrap();
+            let scaling = Scaling::fit(&meta, &samples, ScalingKind::Extremes, centred).unwrap();
             let (parts, mut entries) = Parts::new(&config, &meta, 0).unwrap();
             let training: Vec<ScaledSample> = samples.iter().cloned().map(Into::into).collect();
             parts.fit(&mut entries, &meta.groups, &training).unwrap();
             let answer = |symmetries: Symmetries, sample: &Sample| {
                 let (parts, _) = Parts::new(&config, &meta, 0).unwrap();
-                let design = Design::new(parts, meta.clone(), Some(scaling.clone()), symmetries);
+                let (scaling, none) = (scaling.clone(), Transforms::default());
+                let design = Design::new(parts, meta.clone(), none, scaling, symmetries);
                 let operator = Operator::with_numbers(design, entries.clone());
                 let answers = operator.predict_samples(&[sample]).unwrap();
                 answers[0].data().to_vec()

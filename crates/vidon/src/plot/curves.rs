@@ -1,10 +1,11 @@
 //! Learning curves.
 
 use crate::plot::panel::{Marks, Panel};
-use crate::train::Record;
+use crate::train::{Metric, Record};
 
 /// The loss and the validation errors over the steps.
 pub(super) fn curve_panels(records: &[Record]) -> Vec<Panel> {
+    let metric = records.last().map_or(Metric::default(), |r| r.metric);
     let line = |name: &str, value: &dyn Fn(&Record) -> Option<f64>| {
         let points = records
             .iter()
@@ -23,7 +24,7 @@ pub(super) fn curve_panels(records: &[Record]) -> Vec<Panel> {
         panel("training", "loss", vec![line("loss", &|r| r.loss)]),
         panel(
             "validation",
-            "relative L² error",
+            &format!("{} error", metric.name()),
             vec![
                 line("best so far", &|r| r.val_error.and(r.best_error)),
                 line("validation", &|r| r.val_error),

@@ -1,14 +1,17 @@
 //! Everything a training needs to go on as if it had never stopped.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
+use crate::data::{ScalingKind, Transform};
 use crate::error::{Error, Result};
 use crate::files::{plain_file, read_json};
 use crate::network::{Entry, Params, Place, Tensor, device, to_vec, training_device};
 use crate::tensors::{Named, TensorFile, write_tensors};
+use crate::train::metric::Metric;
 use crate::train::optimiser::{Moments, plain, take};
 use crate::train::recipe::{DataRecipe, Recipe};
 use crate::train::run_folder::{BEST_NOTE, CHECKPOINT};
@@ -17,8 +20,9 @@ use crate::train::run_folder::{BEST_NOTE, CHECKPOINT};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     pub step: u64,
-    /// Mean relative L² error on the validation data.
+    /// On the validation data, as the metric measures it.
     pub error: f64,
+    pub metric: Metric,
 }
 
 impl Best {
@@ -47,8 +51,12 @@ pub(crate) struct Subject {
     /// Checksums of what the files hold.
     pub contents: Option<[u32; 2]>,
     pub seed: u64,
-    /// How values and targets are scaled: normalise, log_values and odd.
-    pub scaling: [bool; 3],
+    /// How values and targets are transformed and scaled, and whether about zero.
+    pub transforms: BTreeMap<String, Transform>,
+    pub scaling: ScalingKind,
+    pub odd: bool,
+    /// By what the best weights were chosen.
+    pub metric: Metric,
     pub micro_batches: usize,
 }
 
@@ -65,7 +73,10 @@ impl Subject {
             },
             contents,
             seed: train.seed,
-            scaling: [train.normalise, train.log_values, train.symmetries.odd],
+            transforms: train.transforms.clone(),
+            scaling: train.scaling,
+            odd: train.symmetries.odd,
+            metric: train.metric,
             micro_batches: train.micro_batches,
         }
     }
@@ -169,7 +180,7 @@ impl State {
         if header.subject != *subject {
             return Err(Error::data(
                 path,
-                "was made with another model, data, scaling or seed than the recipe beside it and the files that it names have now; put them back, or begin a new training",
+                "was made with another model, data, transforms, scaling, metric or seed than the recipe beside it and the files that it names have now; put them back, or begin a new training",
             ));
         }
         let read = |group: &str| -> Result<Vec<Entry>> {
@@ -215,6 +226,16 @@ impl State {
             }
         }
         known
+    }
+
+    /// Changes numbers that are not trained.
+    pub fn set(&mut self, index: usize, values: &[f32]) {
+        let place = Place::single(training_device());
+        let tensor: Tensor<1> = place.tensor(values.to_vec(), [values.len()]);
+        if let Some(mean) = &mut self.mean {
+            mean[index] = plain(&tensor);
+        }
+        self.params.tensors[index] = tensor;
     }
 
     /// Moves the running mean of the parameters.

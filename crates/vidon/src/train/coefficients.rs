@@ -13,14 +13,78 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::config::MOST_PROJECTED;
-use crate::data::{Channel, Rows, ScaledSample, Sensors};
+use crate::data::{Channel, Meta, Rows, Sample, ScaledSample, Sensors};
 use crate::encoders::{Encoder, Projection, ProjectionConfig};
 use crate::error::{Error, Result};
+use crate::network::Entry;
 use crate::spaces::linalg::Matrix;
 use crate::spaces::{Basis, Frame, LeastSquares, Symmetries, Symmetry};
+use crate::train::recipe::TrainRecipe;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
 const RIDGE: f64 = 1e-9;
+
+/// So many known targets for every function make a fit of a sample good enough to learn from. Of noise in the targets a
+/// share of functions/targets stays in the coefficients: half at two, where fits at scattered places also stop
+/// depending on the prior.
+const ENOUGH: usize = 2;
+
+/// Whether coefficients are compared where the recipe does not say, and why; none where there is nothing to choose.
+pub(crate) fn choose(
+    basis: Option<&Basis>,
+    options: &TrainRecipe,
+    meta: &Meta,
+    train: &[Sample],
+) -> Option<(bool, String)> {
+    let basis = basis.filter(|_| options.coefficients.is_none())?;
+    let known = |s: &Sample| {
+        let columns = 0..s.targets.width();
+        let counts = columns.map(|c| s.targets.column(c).filter(|v| !v.is_nan()).count());
+        counts.min().unwrap_or(0)
+    };
+    let fewest = train.iter().map(known).min().unwrap_or(0);
+    let counts = format!(
+        "a sample has {fewest} known targets or more, and the decoder {} functions",
+        basis.len()
+    );
+    let in_time = || {
+        let (axes, times) = (basis.frame().lo.len(), basis.frame().times);
+        let apart = |s: &Sample| cells_in_time(axes, &s.query_coords, &s.targets).is_err();
+        times > 0 && train.iter().any(apart)
+    };
+    let fixed = || {
+        let (projection, _) = projection_on(basis, 1);
+        options.symmetries.any() && !projection.has_symmetries(options.symmetries, meta.space())
+    };
+    let against = if options.queries.is_some() {
+        "the recipe asks for some of the queries".into()
+    } else if fewest < ENOUGH * basis.len() {
+        format!("{counts}; {ENOUGH} targets for each are wanted")
+    } else if functions_of_space(basis) > MOST_PROJECTED {
+        format!("fits have at most {MOST_PROJECTED} functions")
+    } else if fixed() {
+        "the decoder's functions do not have the symmetries".into()
+    } else if in_time() {
+        "the targets do not stand at the same places at all times".into()
+    } else {
+        return Some((true, counts));
+    };
+    Some((false, against))
+}
+
+fn functions_of_space(basis: &Basis) -> usize {
+    basis.len() / basis.frame().times.max(1)
+}
+
+/// The fit of so many values in the functions of space.
+fn projection_on(basis: &Basis, values: usize) -> (Projection, Vec<Entry>) {
+    let config = ProjectionConfig {
+        group: None,
+        frame: basis.frame().space(),
+        functions: functions_of_space(basis),
+    };
+    Projection::alone(&config, values)
+}
 
 /// The targets of all training samples.
 pub(crate) struct TargetFits {
@@ -56,21 +120,16 @@ impl TargetFits {
         coords: &[Channel],
     ) -> Result<Self> {
         let (times, outputs) = (basis.frame().times.max(1), samples[0].targets.width());
-        let config = ProjectionConfig {
-            group: None,
-            frame: basis.frame().space(),
-            functions: basis.len() / times,
-        };
         let refuse = |what: String| Err(Error::setting("train.coefficients", what));
-        if config.functions > MOST_PROJECTED {
+        let functions = functions_of_space(basis);
+        if functions > MOST_PROJECTED {
             return refuse(format!(
-                "it fits at most {MOST_PROJECTED} functions of the decoder, not {}",
-                config.functions
+                "it fits at most {MOST_PROJECTED} functions of the decoder, not {functions}"
             ));
         }
-        let (projection, mut entries) = Projection::alone(&config, outputs * times);
+        let (projection, mut entries) = projection_on(basis, outputs * times);
         if symmetries.any() && !projection.has_symmetries(symmetries, coords) {
-            let Frame { lo, hi, .. } = &config.frame;
+            let Frame { lo, hi, .. } = basis.frame().space();
             let boxes = coords.iter().map(|c| c.range.unwrap_or([f64::NAN; 2]));
             return refuse(format!(
                 "the decoder's functions do not have these symmetries: its box is {lo:?} to {hi:?}, that of the sensors has the ends {:?}; they must be the same, and shifts need periodic functions. Leave out symmetries that the problem does not have (symmetries = {{}}), or set coefficients = false",
@@ -151,17 +210,29 @@ impl TargetFits {
     }
 }
 
-/// Places in space and, for values there, the coefficients in time of every component.
-fn fit_in_time(frame: &Frame, sample: &ScaledSample) -> std::result::Result<Sensors, String> {
-    let (dim, outputs) = (frame.lo.len() - 1, sample.targets.width());
-    if sample.targets.has_gaps() {
+/// Targets that stand at the same places at all times.
+struct InTime {
+    places: Vec<f32>,
+    times: Vec<f32>,
+    /// Place by place, time by time, all components.
+    table: Vec<f32>,
+}
+
+/// Sorts targets by place and time, the last of the `axes`.
+fn cells_in_time(
+    axes: usize,
+    queries: &Rows,
+    targets: &Rows,
+) -> std::result::Result<InTime, String> {
+    let (dim, outputs) = (axes - 1, targets.width());
+    if targets.has_gaps() {
         return Err("coefficients = true needs all targets where the output lives in time, but some are missing; set coefficients = false".into());
     }
     let bits = |p: &[f32]| p.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
     let (mut places, mut times) = (HashMap::new(), HashMap::new());
     let (mut coords, mut moments) = (Vec::new(), Vec::new());
-    let mut cells = Vec::with_capacity(sample.queries.len());
-    for point in sample.queries.iter() {
+    let mut cells = Vec::with_capacity(queries.len());
+    for point in queries.iter() {
         let (place, time) = point[..dim + 1].split_at(dim);
         let next = places.len();
         let i = *places.entry(bits(place)).or_insert_with(|| {
@@ -184,13 +255,30 @@ fn fit_in_time(frame: &Frame, sample: &ScaledSample) -> std::result::Result<Sens
         return Err(scattered);
     }
     let mut table = vec![f32::NAN; m * t * outputs];
-    for ((i, j), target) in cells.iter().zip(sample.targets.iter()) {
+    for ((i, j), target) in cells.iter().zip(targets.iter()) {
         table[(i * t + j) * outputs..][..outputs].copy_from_slice(target);
     }
     // As many, but some twice.
     if table.iter().any(|v| v.is_nan()) {
         return Err(scattered);
     }
+    Ok(InTime {
+        places: coords,
+        times: moments,
+        table,
+    })
+}
+
+/// Places in space and, for values there, the coefficients in time of every component.
+fn fit_in_time(frame: &Frame, sample: &ScaledSample) -> std::result::Result<Sensors, String> {
+    let (dim, outputs) = (frame.lo.len() - 1, sample.targets.width());
+    let cells = cells_in_time(frame.lo.len(), &sample.queries, &sample.targets)?;
+    let InTime {
+        places: coords,
+        times: moments,
+        table,
+    } = cells;
+    let (m, t) = (coords.len() / dim, moments.len());
     let n = frame.times;
     let basis = Basis::new(frame.time(), n);
     // A column for every component at every place.

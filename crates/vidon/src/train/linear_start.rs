@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::data::{Kind, Rows, ScaledSample, Sensors};
-use crate::error::Result;
+use rand::RngExt;
+use rand::seq::index;
+
+use crate::data::{Channel, Kind, Rows, ScaledSample, Sensors};
+use crate::error::{Error, Result};
 use crate::network::Entry;
 use crate::operator::{Code, Design};
 use crate::rng::stream;
@@ -112,7 +115,12 @@ fn validation(
 ) -> Result<Vec<Seen>> {
     let count = (MOST_NUMBERS / (QUERIES * basis.len())).max(LEAST);
     let some = all_along(&samples.val, count).enumerate();
-    let scaled = some.map(|(i, s)| design.scale(i, s.clone()));
+    let scaled = some.map(|(i, s)| {
+        let mut sample = s.clone();
+        let transformed = design.transforms.sample(&mut sample);
+        transformed.map_err(|what| Error::sample(i, what))?;
+        design.scale(i, sample)
+    });
     let scaled = scaled.collect::<Result<Vec<ScaledSample>>>();
     let scaled = scaled.map_err(|e| e.of("validation"))?;
     let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
@@ -125,7 +133,7 @@ fn validation(
             false => (sample.queries.clone(), sample.targets.clone()),
             true => {
                 let rng = &mut stream(0, "validation of a start", i as u64);
-                let picked = rand::seq::index::sample(rng, count, QUERIES).into_vec();
+                let picked = index::sample(rng, count, QUERIES).into_vec();
                 (
                     Arc::new(sample.queries.select(&picked)),
                     sample.targets.select(&picked),
@@ -149,15 +157,14 @@ fn persistence(design: &Design, basis: &Basis) -> Option<Matrix> {
         .groups
         .first()
         .filter(|g| meta.groups.len() == 1 && g.kind == Kind::Field)?;
-    let names = |channels: &[crate::data::Channel]| -> Vec<String> {
-        channels.iter().map(|c| c.name.clone()).collect()
-    };
+    let names =
+        |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
     if names(group.coordinates()) != names(meta.space())
         || meta.space().len() != basis.frame().lo.len()
     {
         return None;
     }
-    let place = |t: &crate::data::Channel| {
+    let place = |t: &Channel| {
         group
             .values
             .iter()
@@ -169,7 +176,7 @@ fn persistence(design: &Design, basis: &Basis) -> Option<Matrix> {
     let rng = &mut stream(0, "persistence", 0);
     let places: Vec<f32> = (0..PLACES * n.max(k))
         .flat_map(|_| frame.lo.iter().zip(&frame.hi).collect::<Vec<_>>())
-        .map(|(lo, hi)| rand::RngExt::random_range(rng, *lo..*hi) as f32)
+        .map(|(lo, hi)| rng.random_range(*lo..*hi) as f32)
         .collect();
     let at = |basis: &Basis| Matrix::single(basis.len(), &basis.evaluate(&places, basis.len()));
     let told = between(&at(seen), &at(basis))?;

@@ -21,8 +21,8 @@ pub(crate) struct LossSum {
     pub count: f64,
 }
 
-/// How errors are measured: in units of the network (`scaling` leads to them), beside targets of `size`
-/// (their root mean square in physical units).
+/// How errors are measured: in units of the network (`scaling` leads to them), beside targets of `size` (their
+/// root mean square before scaling, transformed where they are).
 #[derive(Clone, Copy)]
 pub(crate) struct Measure<'a> {
     pub loss: Loss,
@@ -31,7 +31,7 @@ pub(crate) struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// What a component's unit is for the network, in physical units.
+    /// What a component's unit is for the network, before scaling.
     fn spans(&self, width: usize) -> Vec<f32> {
         let span = |c: usize| self.scaling.map_or(1.0, |s| s.targets.span(c));
         (0..width).map(span).collect()
@@ -68,7 +68,7 @@ impl Measure<'_> {
         }
     }
 
-    /// What an error counts: relative to the norm of its sample's targets, in physical units; nothing where the
+    /// What an error counts: relative to the norm of its sample's targets before scaling; nothing where the
     /// target is not known.
     fn factors(&self, targets: &Rows, offsets: &[usize]) -> Vec<f32> {
         let (width, mut truth) = (targets.width(), targets.clone());
@@ -138,7 +138,7 @@ fn apart(found: Tensor<2>, targets: Rows) -> Tensor<2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::scaling::MinMax;
+    use crate::data::scaling::Ends;
     use crate::network::{device, to_vec};
     use std::sync::Arc;
 
@@ -154,8 +154,8 @@ mod tests {
             norm: 5.0,
         }];
         let scaling = Scaling {
-            groups: vec![MinMax::between(&[0.0], &[1.0])],
-            targets: MinMax::between(&[0.0, 0.0], &[2.0, 0.5]),
+            groups: vec![Ends::between(&[0.0], &[1.0])],
+            targets: Ends::between(&[0.0, 0.0], &[2.0, 0.5]),
         };
         let measure = |loss: Loss, size: f64| Measure {
             loss,

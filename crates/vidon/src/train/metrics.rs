@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::{plain_file, write_and_keep};
 use crate::input;
 use crate::train::events::{write_header, write_scalars};
+use crate::train::metric::Metric;
 use crate::train::run_folder::LINES;
 
 /// What is known after a step.
@@ -30,7 +31,9 @@ pub struct Record {
     pub loss: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples_per_second: Option<f64>,
-    /// Mean relative L² error on the validation data, where it was looked at.
+    /// How errors on the validation data are measured.
+    pub metric: Metric,
+    /// The error on the validation data, where it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val_error: Option<f64>,
     /// The smallest of them so far.
@@ -40,12 +43,13 @@ pub struct Record {
 
 impl Record {
     fn scalars(&self) -> Vec<(&'static str, f64)> {
+        let [error, best] = self.metric.tags();
         let all = [
             ("train/loss", self.loss),
             ("train/rate", Some(self.rate)),
             ("train/samples_per_second", self.samples_per_second),
-            ("val/relative_l2", self.val_error),
-            ("val/best_relative_l2", self.best_error),
+            (error, self.val_error),
+            (best, self.best_error),
         ];
         let known = all
             .iter()

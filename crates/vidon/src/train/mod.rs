@@ -11,6 +11,7 @@ mod coefficients;
 mod events;
 mod linear_start;
 mod loss;
+mod metric;
 mod metrics;
 mod optimiser;
 mod outcome;
@@ -24,6 +25,7 @@ mod suits;
 
 pub use budget::Budget;
 pub use checkpoint::Best;
+pub use metric::Metric;
 pub use metrics::Record;
 pub use optimiser::Optimiser;
 pub use outcome::{Outcome, Stop};
@@ -39,9 +41,8 @@ use std::time::{Duration, Instant};
 use vidon_kernels::{memory_limit, set_memory_limit};
 
 use crate::config::ModelConfig;
-use crate::data::{Dataset, Kind, Sample};
+use crate::data::{Dataset, Kind, Rows, Sample};
 use crate::error::{Error, Result};
-use crate::eval::relative_l2;
 use crate::files::plain_file;
 use crate::network::Entry;
 use crate::observer::Observer;
@@ -123,7 +124,8 @@ impl Training {
         recipe.to_toml()?;
         let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
         let mut training = Self::put_together(recipe, loaded, Some(folder), false, observer)?;
-        training.errors(&training.operator(), 1)?;
+        let operator = training.operator();
+        operator.in_physical_units(training.answers(&operator, 1)?)?;
         if !training.save()? {
             return Err(Error::Numerics(
                 "the network's first numbers are not finite: do sensors or targets stand far outside of a frame of the recipe?"
@@ -280,7 +282,7 @@ impl Training {
         if let (Some(basis), Some(fewest), true) = (
             self.design.parts.decoder.basis(),
             fewest,
-            self.recipe.train.coefficients,
+            self.recipe.train.compares_coefficients(),
         ) && basis.len() > fewest
         {
             notes.push(format!(
@@ -289,6 +291,19 @@ impl Training {
             ));
         }
         notes
+    }
+
+    /// What was chosen by the data where the recipe leaves it open, and why, in words.
+    pub fn choice(&self) -> Option<&str> {
+        self.samples.choice.as_deref()
+    }
+
+    /// The unit of the validation error: that of the targets, where there is one column and the metric keeps it.
+    pub fn unit_of_error(&self) -> &str {
+        match (self.recipe.train.metric, &self.design.meta.targets[..]) {
+            (Metric::Rmse | Metric::Mae, [only]) => &only.unit,
+            _ => "",
+        }
     }
 
     /// How far the functions of the network are from the training data, however well it learns.
@@ -372,6 +387,7 @@ impl Training {
                 rate: self.rate(),
                 loss: last_loss,
                 samples_per_second: None,
+                metric: self.recipe.train.metric,
                 val_error: None,
                 best_error: None,
             };
@@ -481,27 +497,37 @@ impl Training {
         Ok((found, picked.len()))
     }
 
-    /// The relative L² errors of the first validation samples.
-    fn errors(&self, operator: &Operator, count: usize) -> Result<Vec<f64>> {
+    /// The answers to the first validation samples, in the units in which the network learns.
+    fn answers(&self, operator: &Operator, count: usize) -> Result<Vec<Rows>> {
         let val: Vec<&Sample> = self.samples.val.iter().take(count).collect();
-        let found = operator.predict_encoded(&self.samples.val_codes[..val.len()], &val)?;
-        let pairs = found.iter().zip(val);
-        Ok(pairs.map(|(f, s)| relative_l2(f, &s.targets)).collect())
+        operator.answer_encoded(&self.samples.val_codes[..val.len()], &val)
     }
 
-    /// The mean relative L² error on the validation data; the best numbers are kept. None if answers are no
-    /// longer finite.
+    /// The operator as it stands, with the spread of the validation targets around its answers, and the error there.
+    fn look(&mut self) -> Result<(Operator, f64)> {
+        let mut operator = self.operator();
+        let found = self.answers(&operator, usize::MAX)?;
+        let truth: Vec<&Rows> = self.samples.val.iter().map(|s| &s.targets).collect();
+        if let Some(spread) = self.design.transforms.spread(&found, &truth) {
+            self.state.set(self.entries.len() - 1, &spread);
+            operator = self.operator();
+        }
+        let found = operator.in_physical_units(found)?;
+        let error = self.recipe.train.metric.error(&found, &truth);
+        Ok((operator, error))
+    }
+
+    /// The error on the validation data; the best numbers are kept. None if answers are no longer finite.
     fn validate(&mut self) -> Result<Option<f64>> {
-        let operator = self.operator();
-        let errors = match self.errors(&operator, usize::MAX) {
+        let (operator, error) = match self.look() {
             // Before the first step it is the fault of the data.
             Err(Error::Numerics(_)) if self.step() > 0 => return Ok(None),
             found => found?,
         };
-        let error = errors.iter().sum::<f64>() / errors.len() as f64;
         let best = Best {
             step: self.step(),
             error,
+            metric: self.recipe.train.metric,
         };
         if self.state.progress.best.is_none_or(|b| error < b.error) {
             self.state.progress.best = Some(best);

@@ -1,18 +1,20 @@
 //! A recipe: what to train on what, and how. Read from TOML; every setting but `[model]` and the data has a
 //! default.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
-use crate::data::{Dataset, ProblemSource};
+use crate::data::{Dataset, ProblemSource, ScalingKind, Transform};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::problems::{Parameters, Split, named};
 use crate::sensors::Layout;
 use crate::spaces::Symmetries;
 use crate::train::budget::Budget;
+use crate::train::metric::Metric;
 use crate::train::optimiser::Optimiser;
 use crate::train::schedule::Schedule;
 
@@ -95,7 +97,8 @@ pub enum Loss {
     /// The mean square over all targets of the batch, as the network sees them.
     #[default]
     Mse,
-    /// The mean over the samples of the relative L² error in physical units.
+    /// The mean over the samples of the relative L² error before scaling: in physical units, transformed where
+    /// targets are.
     RelativeL2,
 }
 
@@ -113,8 +116,8 @@ pub struct TrainRecipe {
     pub sensors: Option<usize>,
     pub queries: Option<usize>,
     /// Fit the targets once in the functions of a fixed basis and compare coefficients with coefficients, in
-    /// place of values at queries.
-    pub coefficients: bool,
+    /// place of values at queries. Where not given, the number of targets decides.
+    pub coefficients: Option<bool>,
     /// Symmetries of the problem, one drawn for each sample in every step.
     pub symmetries: Symmetries,
     pub loss: Loss,
@@ -128,10 +131,13 @@ pub struct TrainRecipe {
     pub clip: Option<f64>,
     /// Decay of the running mean of the weights that is validated and kept.
     pub ema: Option<f64>,
-    /// Scale values and targets to [0, 1] with the extremes of the training data.
-    pub normalise: bool,
-    /// Take the logarithm of the sensors' values first; for positive quantities.
-    pub log_values: bool,
+    /// Formulas that columns are taken through before anything else, by their names: readings, parameters and
+    /// targets of a name alike.
+    pub transforms: BTreeMap<String, Transform>,
+    /// By what values and targets are scaled then.
+    pub scaling: ScalingKind,
+    /// What chooses the best weights.
+    pub metric: Metric,
     /// Gigabytes that activations may take until further ones are worked out again instead of kept; a third
     /// of what is free where not given.
     pub memory_gb: Option<f64>,
@@ -155,7 +161,7 @@ impl Default for TrainRecipe {
             micro_batches: 1,
             sensors: None,
             queries: None,
-            coefficients: false,
+            coefficients: None,
             symmetries: Symmetries::default(),
             loss: Loss::Mse,
             optimiser: Optimiser::Adam,
@@ -165,8 +171,9 @@ impl Default for TrainRecipe {
             schedule: Schedule::default(),
             clip: None,
             ema: None,
-            normalise: true,
-            log_values: false,
+            transforms: BTreeMap::new(),
+            scaling: ScalingKind::default(),
+            metric: Metric::default(),
             memory_gb: None,
             steps: None,
             epochs: None,
@@ -308,7 +315,7 @@ impl TrainRecipe {
                 _ => {}
             }
         }
-        if self.coefficients && self.queries.is_some() {
+        if self.compares_coefficients() && self.queries.is_some() {
             return refuse(
                 "queries",
                 "coefficients = true uses all targets at once; leave out queries",
@@ -323,14 +330,11 @@ impl TrainRecipe {
                 "odd ones change the sign of mirror images; add flips or swaps",
             );
         }
-        if self.log_values && odd {
+        if odd && !self.transforms.values().all(|t| t.is_odd()) {
             return refuse(
                 "symmetries",
-                "odd ones change signs, which log_values cannot take",
+                "odd ones change signs, which of all transforms asinh alone keeps",
             );
-        }
-        if self.log_values && !self.normalise {
-            return refuse("log_values", "it needs normalise = true");
         }
         if self.steps.is_none() && self.epochs.is_none() && self.budget.is_none() {
             return refuse(
@@ -339,6 +343,11 @@ impl TrainRecipe {
             );
         }
         self.schedule.check()
+    }
+
+    /// Whether steps compare coefficients; of a recipe that leaves it open, not before the data have decided.
+    pub(crate) fn compares_coefficients(&self) -> bool {
+        self.coefficients == Some(true)
     }
 
     /// How much of the training is over, 0 to 1, after `step` steps and so many seconds.

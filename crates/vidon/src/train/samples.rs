@@ -1,6 +1,7 @@
 //! The samples of a training: validation data in physical units, training data as the network sees it, with
 //! all that never changes worked out once.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use rayon::prelude::*;
 use crate::config::ModelConfig;
 use crate::data::{
     Centred, Channel, Dataset, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors,
-    coordinates,
+    Transforms, coordinates,
 };
 use crate::encoders::Encoded;
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::operator::{Code, Design, Parts};
 use crate::rng::stream;
 use crate::spaces::{Basis, LeastSquares, all_along};
 use crate::start::{Field, StartConfig, fit_field};
-use crate::train::coefficients::TargetFits;
+use crate::train::coefficients::{TargetFits, choose};
 use crate::train::linear_start;
 use crate::train::recipe::{Recipe, TrainRecipe};
 use crate::train::suits;
@@ -116,7 +117,7 @@ pub(crate) struct TrainingSamples {
     pub train: Vec<Prepared>,
     pub val: Vec<Sample>,
     pub val_codes: Vec<Code>,
-    /// Root mean square of all training targets, in physical units.
+    /// Root mean square of all training targets, before scaling.
     pub size: f64,
     /// The training targets as coefficients, where steps compare those.
     pub targets: Option<TargetFits>,
@@ -124,6 +125,8 @@ pub(crate) struct TrainingSamples {
     pub floors: Floors,
     /// What the data look like that may not suit the network, in words.
     pub notes: Vec<String>,
+    /// What was chosen where the recipe leaves it open, and why.
+    pub choice: Option<String>,
 }
 
 impl TrainingSamples {
@@ -137,6 +140,7 @@ impl TrainingSamples {
             targets: None,
             floors: Floors::default(),
             notes: Vec::new(),
+            choice: None,
         }
     }
 }
@@ -172,19 +176,30 @@ pub(crate) fn prepare(
     fill_ranges(&mut meta, &train);
     recipe.model.fill_frames(&meta);
     recipe.model.mark_gaps(&mut meta);
-    let (size, norms) = (root_mean_square(&train), norms(&train));
     let mut notes = suits::doubts(&meta, &train);
     notes.extend(suits::seen_before(&train, &val));
+    let transforms = transforms(recipe, &meta)?;
+    transform(&transforms, &mut train).map_err(|e| e.of("training"))?;
+    let looks = transformed(&transforms, &val).map_err(|e| e.of("validation"))?;
+    let (size, norms) = (root_mean_square(&train), norms(&train));
     let fresh = known.is_none();
     let fitted = match &mut recipe.model.start {
         Some(StartConfig::Field(config)) if fresh => {
-            let (chosen, field) = fit_field(config, &meta, &train, &val, observer)?;
+            let (chosen, field) = fit_field(config, &meta, &train, &looks, observer)?;
             *config = chosen;
             Some(field)
         }
         _ => None,
     };
+    drop(looks);
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
+    entries.extend(transforms.entry());
+    let choice = choose(parts.decoder.basis(), &recipe.train, &meta, &train);
+    if let Some((compared, _)) = choice {
+        recipe.train.coefficients = Some(compared);
+    }
+    let choice = choice.map(|(compared, why)| format!("coefficients = {compared}: {why}"));
+    let compared = recipe.train.compares_coefficients();
     check(recipe, &parts, &meta)?;
     check_room(&recipe.train, &parts, &train)?;
     if let Some(known) = known {
@@ -205,16 +220,13 @@ pub(crate) fn prepare(
         // Sines answer 0 on the boundary, and what has nothing to correct answers 0: scaling must not move it.
         targets: odd || recipe.model.decoder.vanishes() || start.is_some(),
     };
-    let scaling = match options.normalise {
-        true => Some(Scaling::fit(&meta, &train, options.log_values, centred)?),
-        false => None,
-    };
-    let design = Design::new(parts, meta, scaling, options.symmetries);
+    let scaling = Scaling::fit(&meta, &train, options.scaling, centred)?;
+    let design = Design::new(parts, meta, transforms, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
     }
-    // In physical units, for a look at what the decoder's functions leave out.
-    let looked_at: Vec<(usize, Rows)> = match options.coefficients {
+    // Before scaling, for a look at what the decoder's functions leave out.
+    let looked_at: Vec<(usize, Rows)> = match compared {
         true => {
             let all: Vec<usize> = (0..train.len()).collect();
             let some = all_along(&all, LOOKED_AT);
@@ -230,7 +242,7 @@ pub(crate) fn prepare(
         design.parts.fit(&mut entries, groups, &scaled)?;
     }
     few_queries(&mut val, options);
-    let (targets, target_floor) = match options.coefficients {
+    let (targets, target_floor) = match compared {
         false => (None, None),
         true => {
             let basis = design.parts.decoder.basis().ok_or_else(|| {
@@ -284,6 +296,7 @@ pub(crate) fn prepare(
         targets,
         floors,
         notes,
+        choice,
     };
     if let (true, Some(StartConfig::Linear(_))) = (fresh, &recipe.model.start) {
         let map = linear_start::fit(&design, &entries, &samples, options)?;
@@ -294,6 +307,36 @@ pub(crate) fn prepare(
         design.parts.set_linear(&mut entries, &map);
     }
     Ok((design, entries, samples))
+}
+
+/// The units in which such data are learned.
+fn transforms(recipe: &Recipe, meta: &Meta) -> Result<Transforms> {
+    let refuse = |what: String| Error::setting("train.transforms", what);
+    let found = Transforms::new(&recipe.train.transforms, meta).map_err(refuse)?;
+    if recipe.model.decoder.vanishes() && !found.keep_zero() {
+        let what = "sines answer 0 on the boundary, which is not the log of anything that vanishes; log1p, sqrt and asinh keep 0";
+        return Err(refuse(what.into()));
+    }
+    Ok(found)
+}
+
+fn transform(transforms: &Transforms, samples: &mut [Sample]) -> Result<()> {
+    let all = samples.par_iter_mut().enumerate();
+    let refused = all.filter_map(|(i, sample)| Some((i, transforms.sample(sample).err()?)));
+    match refused.min_by_key(|(i, _)| *i) {
+        None => Ok(()),
+        Some((i, what)) => Err(Error::sample(i, what)),
+    }
+}
+
+/// The same for samples whose physical units are needed again.
+fn transformed<'a>(transforms: &Transforms, samples: &'a [Sample]) -> Result<Cow<'a, [Sample]>> {
+    if transforms.named().is_empty() {
+        return Ok(Cow::Borrowed(samples));
+    }
+    let mut own = samples.to_vec();
+    transform(transforms, &mut own)?;
+    Ok(Cow::Owned(own))
 }
 
 /// Leaves of the training targets what is to be corrected.
@@ -380,7 +423,7 @@ fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<
         .batch
         .min(train.len())
         .div_ceil(options.micro_batches);
-    let queries = match options.coefficients {
+    let queries = match options.compares_coefficients() {
         true => 0,
         false => {
             // Those that all samples share are looked at once.

@@ -65,6 +65,8 @@ impl RunState {
         let (source, _) = wanted.data.sources(None)?;
         wanted.model.fill_frames(&source.meta()?);
         let own = &self.recipe.train;
+        // What the recipe leaves open was decided when the training began.
+        wanted.train.coefficients = wanted.train.coefficients.or(own.coefficients);
         (wanted.train.steps, wanted.train.epochs) = (own.steps, own.epochs);
         wanted.train.budget = own.budget;
         Ok(wanted == self.recipe)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::data::{Channel, DatasetWriter, Meta, Rows};
+use crate::eval::relative_l2;
 use crate::network::to_vec;
 use crate::problems::{Parameters, named};
 use crate::rng::stream;
@@ -232,7 +233,7 @@ fn fixed_numbers_stay_and_changed_recipes_are_refused() {
     let path = run.join(RECIPE);
     let recipe = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, recipe.replace("p = 3", "p = 2")).unwrap();
-    assert!(words(again(9)).contains("another model, data, scaling or seed"));
+    assert!(words(again(9)).contains("another model, data, transforms, scaling, metric or seed"));
     std::fs::write(&path, recipe).unwrap();
     std::fs::remove_file(run.join(CHECKPOINT)).unwrap();
     assert!(words(again(9)).contains("checkpoint.safetensors"));

@@ -15,7 +15,7 @@ use super::state::{State, Tested};
 use crate::choice::name_of;
 use crate::commands::eval::PREDICTION;
 use crate::failure::Result;
-use crate::ui::{clock, count, grouped, percent, percent_spread};
+use crate::ui::{clock, count, grouped, measured, percent_spread};
 
 /// A cell whose training has begun.
 struct Begun {
@@ -56,7 +56,7 @@ impl Begun {
         lines.extend(
             standing
                 .best
-                .map(|b| format!("validation {}", percent(b.error))),
+                .map(|b| format!("validation {}", measured(b.metric, b.error, ""))),
         );
         if let Some(tested) = &self.state.tested {
             lines.push(count(tested.relative_l2.samples, "test sample"));

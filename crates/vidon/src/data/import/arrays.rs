@@ -140,6 +140,10 @@ impl ArrayNames {
         );
         sides.push(targets);
         let sources = vec![path; sides.len()];
+        if details.times.wanted() {
+            let what = "samples of an archive have no names and no dates; tables have";
+            return Err(Error::data(path, what));
+        }
         let mut collector = Collector::new(&sources, out, meta, details)?;
         for (side, padded) in sides.iter().enumerate() {
             for i in 0..n {
@@ -170,7 +174,7 @@ impl ArrayNames {
             }
         }
         collector.notes = notes;
-        collector.finish(out)
+        collector.finish()
     }
 }
 

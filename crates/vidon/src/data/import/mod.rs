@@ -5,9 +5,11 @@ mod cells;
 mod npz;
 pub(crate) mod table;
 mod tables;
+mod times;
 
 pub use arrays::{ArrayNames, GroupArrays, NamedArray};
 pub use tables::{Columns, GroupColumns};
+pub use times::{Split, Times, Written};
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::data::dataset::DatasetWriter;
+use crate::data::dates::{Date, Step};
 use crate::data::meta::{Channel, Kind, Meta};
 use crate::data::sample::{Rows, Sample, Sensors};
 use crate::data::summary::Summary;
@@ -48,6 +51,8 @@ pub struct Details {
     pub units: HashMap<String, String>,
     /// Ends of coordinates, by their names: the box (or the periods) of the problem.
     pub ranges: HashMap<String, [f64; 2]>,
+    /// What the dates of the samples are for.
+    pub times: Times,
 }
 
 /// What an import found.
@@ -55,6 +60,8 @@ pub struct Details {
 pub struct Imported {
     pub meta: Meta,
     pub summary: Summary,
+    /// All that was written.
+    pub files: Vec<Written>,
     /// Readings and targets left out because a number was missing.
     pub skipped_readings: usize,
     pub skipped_targets: usize,
@@ -73,6 +80,7 @@ struct Gathered {
 }
 
 /// A side of all samples: where it comes from, and what is known of its columns.
+#[derive(Clone)]
 struct Side {
     source: PathBuf,
     /// Of targets none.
@@ -86,11 +94,31 @@ struct Side {
     gaps: bool,
 }
 
+impl Side {
+    /// Of so many coordinates and values.
+    fn of(source: PathBuf, kind: Option<Kind>, columns: [usize; 2]) -> Self {
+        let empty = [f64::INFINITY, f64::NEG_INFINITY];
+        Self {
+            source,
+            kind,
+            extremes: columns.map(|count| vec![empty; count]),
+            tiny: Default::default(),
+            skipped: 0,
+            gaps: false,
+        }
+    }
+}
+
 /// Samples take shape here: sensors and targets per name, in order of first appearance.
 struct Collector {
     meta: Meta,
     missing: Missing,
+    times: Times,
+    files: Vec<PathBuf>,
     names: Vec<String>,
+    /// Of every sample, where they are looked at.
+    dates: Vec<Date>,
+    step: Option<Step>,
     places: HashMap<String, usize>,
     /// The groups of sensors, then the targets.
     sides: Vec<Side>,
@@ -110,7 +138,10 @@ fn channels(meta: &Meta) -> Vec<[&[Channel]; 2]> {
 impl Collector {
     /// `sources` are those of the groups, then that of the targets. Refuses to write over what is read.
     fn new(sources: &[&Path], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
-        if let Some(source) = sources.iter().find(|s| same_file(s, out)) {
+        set_ranges(&mut meta, &details.ranges)?;
+        let (files, whole) = details.times.plan(&meta, out)?;
+        let written = |source: &&&Path| files.iter().any(|out| same_file(source, out));
+        if let Some(source) = sources.iter().find(written) {
             return Err(Error::data(
                 source,
                 "is to be read and written at once; choose another --out",
@@ -118,26 +149,24 @@ impl Collector {
         }
         DatasetWriter::check_name(out)?;
         meta.named_samples = true;
-        set_ranges(&mut meta, &details.ranges)?;
-        if let Some(fault) = meta.fault() {
+        if let Some(fault) = whole.fault() {
             return Err(Error::Unsuitable(format!("the import {fault}")));
         }
-        let empty = [f64::INFINITY, f64::NEG_INFINITY];
         let sides = channels(&meta);
         let sides = sides.iter().zip(sources).enumerate();
-        let sides = sides.map(|(i, (channels, source))| Side {
-            source: source.to_path_buf(),
-            kind: meta.groups.get(i).map(|g| g.kind),
-            extremes: channels.map(|c| vec![empty; c.len()]),
-            tiny: Default::default(),
-            skipped: 0,
-            gaps: false,
+        let sides = sides.map(|(i, (channels, source))| {
+            let kind = meta.groups.get(i).map(|g| g.kind);
+            Side::of(source.to_path_buf(), kind, channels.map(<[Channel]>::len))
         });
         Ok(Self {
             sides: sides.collect(),
             meta,
             missing: details.missing,
+            times: details.times.clone(),
+            files,
             names: Vec::new(),
+            dates: Vec::new(),
+            step: None,
             places: HashMap::new(),
             samples: Vec::new(),
             notes: Vec::new(),
@@ -277,10 +306,12 @@ impl Collector {
     }
 
     /// Writes what was collected.
-    fn finish(mut self, out: &Path) -> Result<Imported> {
+    fn finish(mut self) -> Result<Imported> {
         self.check_precision()?;
         self.note_tiny();
         self.check_ranges()?;
+        let times = std::mem::take(&mut self.times);
+        self.add_times(&times)?;
         let mut sources: Vec<String> = Vec::new();
         for side in &self.sides {
             let name = side.source.display().to_string();
@@ -293,6 +324,9 @@ impl Collector {
             "imported_from": sources,
             "missing": self.missing,
         });
+        if let Some(step) = self.step {
+            self.meta.provenance["step"] = step.to_string().into();
+        }
         let [groups @ .., targets] = &self.sides[..] else {
             unreachable!("there are targets")
         };
@@ -305,9 +339,12 @@ impl Collector {
         let mut skipped_samples = Vec::new();
         let mut whole = Vec::new();
         let samples = std::mem::take(&mut self.samples);
-        for (name, sides) in self.names.iter().zip(samples) {
+        for (i, (name, sides)) in self.names.iter().zip(samples).enumerate() {
             match self.lack(&sides) {
-                None => whole.push(assembled(name, sides, &self.meta)),
+                None => {
+                    let date = self.dates.get(i).copied();
+                    whole.push((assembled(name, sides, &self.meta), date));
+                }
                 Some(lack) if self.missing == Missing::Refuse => {
                     let what = format!(
                         "sample \"{name}\" has {lack}; mend it, or leave such samples out with --missing skip"
@@ -324,15 +361,24 @@ impl Collector {
             ));
         }
         let mut summary = Summary::new(&self.meta);
-        whole.iter().for_each(|sample| summary.add(sample));
-        let mut writer = DatasetWriter::create(out, self.meta.clone())?;
-        for block in whole.chunks(64) {
-            writer.write(block)?;
+        whole.iter().for_each(|(sample, _)| summary.add(sample));
+        let parts = times::dealt(&times.split, &self.files, whole)?;
+        let mut writers = Vec::new();
+        for (file, samples) in &parts {
+            let mut writer = DatasetWriter::create(&file.path, self.meta.clone())?;
+            for block in samples.chunks(64) {
+                writer.write(block)?;
+            }
+            writers.push(writer);
         }
-        writer.finish()?;
+        // All are whole before the first appears.
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.finish().map(drop))?;
         Ok(Imported {
             meta: self.meta,
             summary,
+            files: parts.into_iter().map(|(file, _)| file).collect(),
             skipped_readings,
             skipped_targets,
             skipped_samples,

@@ -1,7 +1,9 @@
 //! Long tables: one for every group of sensors, and one of targets; several of them may be the same file.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::data::dates::{Date, FORMS};
 use crate::data::import::table::{Table, read_table};
 use crate::data::import::{Collector, Details, Imported, Missing};
 use crate::data::meta::{Channel, Group, Kind, Meta, fault_of_name};
@@ -84,7 +86,35 @@ impl Columns {
                 })?;
             }
         }
-        collector.finish(out)
+        let said = self.dates(details, &collector)?;
+        collector.find_dates(&details.times, &said, &self.sample)?;
+        collector.finish()
+    }
+
+    /// What a column of the targets' table says of the dates of samples.
+    fn dates(&self, details: &Details, collector: &Collector) -> Result<HashMap<usize, Date>> {
+        let mut dates = HashMap::new();
+        let Some(column) = &details.times.column else {
+            return Ok(dates);
+        };
+        let read = |id: &str| read_table(&self.target_table, Some(id), &[]);
+        let (samples, texts) = (read(&self.sample)?, read(column)?);
+        for (line, (name, text)) in samples.ids.iter().zip(&texts.ids).enumerate() {
+            let refuse = |what: String| {
+                let error = Error::data(&self.target_table, what);
+                Err(error.at(texts.place(line)).in_column(column))
+            };
+            let Some(date) = Date::parse(text) else {
+                return refuse(format!("\"{text}\" is no date; {FORMS}"));
+            };
+            let before = dates.insert(collector.places[name], date);
+            if before.is_some_and(|before| before != date) {
+                return refuse(format!(
+                    "the sample \"{name}\" has {text} here and another date above: a sample has one"
+                ));
+            }
+        }
+        Ok(dates)
     }
 
     fn meta(&self, details: &Details) -> Meta {

@@ -1,19 +1,20 @@
 //! Operators on the disk.
 
 use super::*;
-use crate::data::{Centred, Scaling};
+use crate::data::{Centred, Scaling, ScalingKind, Transforms};
 
 fn saved() -> Operator {
     let mut rng = stream(0, "weights", 0);
     let scaling = Scaling::fit(
         &meta(DIMS),
-        [&sample(&mut rng, 9, 9, DIMS)],
-        false,
+        &[sample(&mut rng, 9, 9, DIMS)],
+        ScalingKind::Extremes,
         Centred::default(),
     )
     .unwrap();
     let (parts, entries) = Parts::new(&tiny_vidon(), &meta(DIMS), 5).unwrap();
-    let design = Design::new(parts, meta(DIMS), Some(scaling), Symmetries::default());
+    let (meta, none) = (meta(DIMS), Transforms::default());
+    let design = Design::new(parts, meta, none, scaling, Symmetries::default());
     Operator::with_numbers(design, entries)
 }
 

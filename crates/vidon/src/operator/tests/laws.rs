@@ -144,7 +144,7 @@ fn deeponet_is_the_special_case_of_the_paper() {
         };
         assert_eq!(entry.values.len(), values.len(), "{}", entry.name);
     }
-    let design = Design::new(parts, meta(dims), None, Symmetries::default());
+    let design = Design::plain(parts, meta(dims));
     let vidon = Operator::with_numbers(design, entries);
     for (a, b) in answers(&vidon, &samples)
         .iter()

@@ -343,7 +343,7 @@ fn network(
 
 fn operator(config: &ModelConfig, meta: &Meta, samples: &[Sample], seed: u64) -> Operator {
     let (parts, entries) = network(config, meta, samples, seed);
-    let design = Design::new(parts, meta.clone(), None, Symmetries::default());
+    let design = Design::plain(parts, meta.clone());
     Operator::with_numbers(design, entries)
 }
 
