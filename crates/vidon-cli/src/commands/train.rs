@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vidon::Error;
 use vidon::files::plain_file;
 use vidon::input;
 use vidon::plot::Picture;
 use vidon::train::{Best, Budget, Outcome, Recipe, Record, Stop, Training};
+use vidon::{Error, Observer};
 
 use crate::commands::cache::Cache;
 use crate::failure::{Failure, Result};
@@ -15,7 +15,9 @@ use crate::ui::{Ui, clock, count, grouped, measured, percent};
 
 /// Train a network by a recipe
 ///
-/// A recipe (TOML) says what to learn from, which network, and how. The run becomes a folder: the recipe, the
+/// A recipe (TOML) says what to learn from, which network, and how. With --data and no recipe all of it is chosen from
+/// the data: units, functions, network and metric, by what is left out and by short trials on validation data. The
+/// program says what it chose, and the run's recipe.toml has it. The run becomes a folder: the recipe, the
 /// weights that did best on the validation data, a checkpoint, the history as JSON lines and for TensorBoard,
 /// and learning curves.
 ///
@@ -24,14 +26,23 @@ use crate::ui::{Ui, clock, count, grouped, measured, percent};
 /// stopped, bit for bit (unless a time budget steers the learning rate: time is never the same twice).
 #[derive(Args)]
 #[command(after_help = "Examples:
+  vidon train --data stations.parquet --budget 3m
   vidon train recipes/fast/darcy-variable.toml --budget 5m
   vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.decoder.p=50
   vidon train --resume runs/mine
   vidon train --resume runs/mine --steps 20000")]
 pub struct Arguments {
     /// The recipe; see recipes/ and docs/training.md
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(required_unless_present_any = ["resume", "data"], conflicts_with = "resume")]
     recipe: Option<PathBuf>,
+
+    /// A dataset to learn from without any recipe: all that a recipe says is chosen from the data
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["resume", "recipe"])]
+    data: Option<PathBuf>,
+
+    /// A dataset to validate on [default: the last tenth of --data is held out]
+    #[arg(long, value_name = "FILE.parquet", requires = "data")]
+    val: Option<PathBuf>,
 
     /// Folder of the run [default: runs/ and the recipe's name]
     #[arg(long, short, value_name = "FOLDER", conflicts_with = "resume")]
@@ -60,14 +71,20 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let cache = arguments.cache.folder()?;
     let watch = ui.spinner("making or reading the data");
-    let (training, folder) = match (&arguments.resume, &arguments.recipe) {
+    let (training, folder) = match (
+        &arguments.resume,
+        arguments.recipe.as_ref().or(arguments.data.as_ref()),
+    ) {
         (Some(folder), _) => {
             let (steps, budget) = (arguments.steps, arguments.budget);
             let training = Training::resume(folder, steps, budget, cache.as_deref(), &watch)?;
             (training, folder.clone())
         }
         (None, Some(path)) => {
-            let recipe = read(path, &arguments)?;
+            let recipe = match &arguments.data {
+                Some(data) => choose(data, &arguments, &watch)?,
+                None => read(path, &arguments)?,
+            };
             let stem = path.file_stem().unwrap_or_default();
             let folder = arguments
                 .out
@@ -91,6 +108,21 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// How long a network learns for which nothing is said.
+const BUDGET: &str = "3m";
+
+/// A recipe that is chosen from the data, with the settings and limits of the command line.
+fn choose(data: &Path, arguments: &Arguments, observer: &dyn Observer) -> Result<Recipe> {
+    let budget = arguments.budget.unwrap_or(BUDGET.parse().expect("a time"));
+    let recipe = Recipe::choose(data, arguments.val.as_deref(), budget, observer)?;
+    parse(
+        &recipe.to_toml()?,
+        &arguments.set,
+        arguments.steps,
+        arguments.budget,
+    )
 }
 
 fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
@@ -199,11 +231,19 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         .iter()
         .for_each(|note| ui.note(format!("note: {note}")));
     let unit = training.unit_of_error().to_string();
+    let corrects = training.config().start.is_some();
     let outcome = {
         let progress = ui.training(&unit);
         training.run(&progress)?
     };
-    draw_learning(folder)?;
+    let records = draw_learning(folder)?;
+    if let (true, Some(best)) = (corrects, &outcome.best) {
+        let alone = records
+            .iter()
+            .find(|r| r.step == 0)
+            .and_then(|r| r.val_error);
+        ui.note(what_the_network_adds(alone, best, &unit));
+    }
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
             "; best validation error {} at step {}",
@@ -224,20 +264,37 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     Ok(outcome)
 }
 
-/// Draws the learning curves of a run, where there is more than their beginning.
-fn draw_learning(folder: &Path) -> Result<()> {
+/// What a network that corrects a start makes of it.
+fn what_the_network_adds(alone: Option<f64>, best: &Best, unit: &str) -> String {
+    let Some(alone) = alone else {
+        return "what the start does alone is not in the history".into();
+    };
+    let start = measured(best.metric, alone, unit);
+    match best.step {
+        0 => {
+            format!("the start alone does best on validation data ({start}): no correction is kept")
+        }
+        _ => format!(
+            "on validation data the start alone misses {start}, with the network's correction {}",
+            measured(best.metric, best.error, unit)
+        ),
+    }
+}
+
+/// Draws the learning curves of a run, where there is more than their beginning, and gives its history.
+fn draw_learning(folder: &Path) -> Result<Vec<Record>> {
     let records = Record::read_all(folder)?;
     if records.len() > 1 {
         Picture::learning(&records).save(&plain_file(folder, CURVES)?)?;
     }
-    Ok(())
+    Ok(records)
 }
 
 /// The same, where a training that had come to its end was killed before they were drawn.
 pub fn draw_missing(folder: &Path) -> Result<()> {
     match plain_file(folder, CURVES)?.exists() {
         true => Ok(()),
-        false => draw_learning(folder),
+        false => draw_learning(folder).map(drop),
     }
 }
 

@@ -51,7 +51,7 @@ pub enum Transform {
 }
 
 impl Transform {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Transform::Log => "log",
             Transform::Log1p => "log1p",

@@ -42,6 +42,18 @@ pub struct MomentsConfig {
     pub decay: f64,
 }
 
+impl MomentsConfig {
+    /// So many functions of the only group of points.
+    pub(crate) fn usual(functions: usize) -> Self {
+        Self {
+            group: None,
+            frame: Frame::default(),
+            functions,
+            decay: usual_decay(),
+        }
+    }
+}
+
 fn usual_decay() -> f64 {
     DECAY
 }

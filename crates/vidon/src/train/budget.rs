@@ -14,6 +14,11 @@ impl Budget {
     pub fn seconds(self) -> f64 {
         self.0 as f64
     }
+
+    /// Whole seconds, one at least.
+    pub(crate) fn of_seconds(seconds: f64) -> Self {
+        Self(seconds.max(1.0) as u64)
+    }
 }
 
 const UNITS: [(char, u64); 4] = [('d', 86400), ('h', 3600), ('m', 60), ('s', 1)];

@@ -7,6 +7,7 @@
 mod batch;
 mod budget;
 mod checkpoint;
+mod choose;
 mod coefficients;
 mod events;
 mod linear_start;

@@ -552,7 +552,7 @@ fn root_mean_square(samples: &[Sample]) -> f64 {
 
 /// Ends of what is known of places, where the description leaves them open: those of the data. Groups and queries
 /// share them where they share the name.
-fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
+pub(crate) fn fill_ranges(meta: &mut Meta, train: &[Sample]) {
     let groups = meta.groups.len();
     let sides = |meta: &Meta| -> Vec<Vec<Channel>> {
         let groups = meta.groups.iter().map(|g| g.coords.clone());
