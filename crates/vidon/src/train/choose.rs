@@ -30,7 +30,7 @@ use crate::train::samples::{Loaded, fill_ranges};
 use crate::train::schedule::Schedule;
 use crate::train::suits::POOR_FIT;
 
-/// Samples that trials look at.
+/// Samples that short trainings look at, and validation samples.
 const SAMPLES: usize = 600;
 const VALIDATION: usize = 100;
 /// Samples, and sensors of each, by which functions are chosen.
@@ -82,7 +82,6 @@ struct Chooser<'a> {
     meta: Meta,
     train: Vec<Sample>,
     val: Vec<Sample>,
-    samples: usize,
     observer: &'a dyn Observer,
 }
 
@@ -96,12 +95,10 @@ struct Candidate {
 
 impl<'a> Chooser<'a> {
     fn new(recipe: Recipe, loaded: Loaded, observer: &'a dyn Observer) -> Self {
-        let some = |samples: &[Sample], count| all_along(samples, count).cloned().collect();
         Self {
             recipe,
-            samples: loaded.train.len(),
-            train: some(&loaded.train, SAMPLES),
-            val: some(&loaded.val, VALIDATION),
+            train: loaded.train,
+            val: loaded.val,
             meta: loaded.meta,
             observer,
         }
@@ -185,7 +182,7 @@ impl<'a> Chooser<'a> {
         let groups: Vec<String> = groups.collect();
         format!(
             "data: {} training samples with {}; asked for {}",
-            self.samples,
+            self.train.len(),
             groups.join(", "),
             self.meta
                 .targets
@@ -194,6 +191,10 @@ impl<'a> Chooser<'a> {
                 .collect::<Vec<_>>()
                 .join(", ")
         )
+    }
+
+    fn some(&self) -> impl Iterator<Item = &Sample> {
+        all_along(&self.train, SAMPLES)
     }
 
     /// Columns that are learned as their logarithms, if any leans: by name.
@@ -207,15 +208,12 @@ impl<'a> Chooser<'a> {
         let readings = fields.flat_map(|(g, group)| {
             let columns = group.values.iter().enumerate();
             columns.map(move |(c, channel)| {
-                let own = self
-                    .train
-                    .iter()
-                    .flat_map(move |s| s.groups[g].values.column(c));
+                let own = self.some().flat_map(move |s| s.groups[g].values.column(c));
                 (channel.name.clone(), own.collect::<Vec<f32>>())
             })
         });
         let targets = self.meta.targets.iter().enumerate().map(|(c, channel)| {
-            let own = self.train.iter().flat_map(move |s| s.targets.column(c));
+            let own = self.some().flat_map(move |s| s.targets.column(c));
             (channel.name.clone(), own.collect::<Vec<f32>>())
         });
         let mut all: Vec<(String, Vec<f32>)> = Vec::new();
@@ -483,10 +481,16 @@ impl<'a> Chooser<'a> {
                 recipe.train.budget = Some(Budget::of_seconds(seconds));
             }
         }
+        // What is fitted at once chooses its own samples.
+        let [train, val] = match candidate.at_once {
+            true => [usize::MAX; 2],
+            false => [SAMPLES, VALIDATION],
+        };
+        let some = |samples: &[Sample], count| all_along(samples, count).cloned().collect();
         let loaded = Loaded {
             meta: self.meta.clone(),
-            train: self.train.clone(),
-            val: self.val.clone(),
+            train: some(&self.train, train),
+            val: some(&self.val, val),
             contents: None,
         };
         let mut training = Training::put_together(recipe, loaded, None, false, self.observer)?;
@@ -495,7 +499,7 @@ impl<'a> Chooser<'a> {
         if let (Some(StartConfig::Field(found)), Some(StartConfig::Field(own))) =
             (&training.config().start, &mut candidate.recipe.model.start)
         {
-            own.features.place = found.features.place;
+            own.features = found.features.clone();
         }
         Ok(best)
     }
