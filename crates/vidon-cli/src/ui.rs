@@ -274,6 +274,18 @@ fn percent_digits(error: f64) -> usize {
     }
 }
 
+/// Four digits of a number.
+pub fn four_digits(v: f64) -> String {
+    match v.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e6).contains(&size) => {
+            let digits = (3 - size.log10().floor() as i32).max(0);
+            format!("{0:.1$}", v, digits as usize)
+        }
+        _ => format!("{v:.3e}"),
+    }
+}
+
 /// Seconds as `1:02:03` or `2:03`.
 pub fn clock(seconds: f64) -> String {
     if !seconds.is_finite() || seconds > 1e8 {

@@ -4,18 +4,22 @@
 //! Numbers of sensors and queries are free and differ from sample to sample. A number that is missing is NaN in
 //! memory and null in a file, where the description allows it.
 
+mod answers;
+mod cells;
 mod dataset;
 mod footer;
 mod generate;
 mod guard;
 mod import;
 mod meta;
-mod numbers;
+mod questions;
 pub(crate) mod sample;
 pub(crate) mod scaling;
 mod source;
 mod summary;
 
+pub use answers::{ArrayWriter, TableWriter};
+pub use cells::Cells;
 #[cfg(test)]
 pub(crate) use dataset::{DatasetReader, DatasetWriter};
 pub use import::{
@@ -23,6 +27,7 @@ pub use import::{
 };
 pub use meta::{Channel, Group, Kind, Meta};
 pub(crate) use meta::{coordinates, domain_of};
+pub use questions::{Places, Readings};
 pub use sample::{Rows, Sample, Sensors};
 pub(crate) use scaling::{Centred, ScaledSample, Scaling, scale_covariates};
 pub use source::{Dataset, ProblemSource, SampleSource};
