@@ -23,8 +23,8 @@ rate = 5e-3
 
 const IMPORT: &str = "import --sample day --field air=train_s.csv:lon,lat+elev:T --targets train_t.csv --target-coords lon,lat --target-covariates elev --target-values T --unit T=K --missing keep --out train.parquet";
 
-/// Sensors and targets of some days at twelve stations with a height, whose ids begin with zeros; every third station is
-/// asked, and every ninth reading is missing.
+/// Sensors and targets of some days at twelve stations with a height, whose ids begin with zeros; every third
+/// station is asked, and every ninth reading is missing.
 fn write_days(dir: &Path, name: &str, first: u64, days: u64) {
     let mut tables = [
         vec!["day,id,lon,lat,elev,T".to_string()],

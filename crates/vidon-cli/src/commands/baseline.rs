@@ -12,15 +12,15 @@ use crate::ui::{Ui, count, four_digits, percent, print};
 
 /// Measure what answers without a network are worth
 ///
-/// What a network has to beat. Where the targets are what the sensors read (the same column), at other places or
-/// later: the mean of the sample's readings, the nearest one, inverse distance weighting, ordinary kriging, and
-/// kriging with a trend in the coordinates and covariates, without and with the covariates' squares. With --train also
-/// the mean of the place, and linear rules of all of these, which training samples teach. Targets of another
-/// quantity need --train.
+/// What a network has to beat. Where the targets are what the sensors read (the same column), at other places
+/// or later: the mean of the sample's readings, the nearest one, inverse distance weighting, ordinary
+/// kriging, and kriging with a trend in the coordinates and covariates, without and with the covariates'
+/// squares. With --train also the mean of the place, and linear rules of all of these, which training samples
+/// teach. Targets of another quantity need --train.
 ///
-/// Kernel, range and nugget are those under which the readings of 20 samples are likeliest (restricted likelihood);
-/// the targets are looked at by nothing but the errors. Coordinates called lon and lat (or in degrees) are distances
-/// in km; others are taken in units of their box, unless all have one unit.
+/// Kernel, range and nugget are those under which the readings of 20 samples are likeliest (restricted
+/// likelihood); the targets are looked at by nothing but the errors. Coordinates called lon and lat (or in
+/// degrees) are distances in km; others are taken in units of their box, unless all have one unit.
 #[derive(Args)]
 #[command(after_help = "Examples:
   What a network is worth on stations:
@@ -145,13 +145,16 @@ fn kernel(own: &KernelChoice) -> String {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
+    let nugget = match own.nugget {
+        small if small < 1e-3 => format!("{small:e}"),
+        large => large.to_string(),
+    };
     format!(
-        "  {}, {}: {}, range {}{unit}, nugget {}; readings left out are missed by {}",
+        "  {}, {}: {}, range {}{unit}, nugget {nugget}; readings left out are missed by {}",
         own.readings,
         own.trend,
         own.shape.name(),
         four_digits(own.range),
-        own.nugget,
         four_digits(own.missed)
     )
 }

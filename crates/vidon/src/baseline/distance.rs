@@ -1,5 +1,6 @@
-//! How far places are apart: in kilometres where two coordinates are longitude and latitude in degrees, in their own
-//! unit where all coordinates have the same one, else in units of the box in which the readings stand.
+//! How far places are apart: in kilometres where two coordinates are longitude and latitude in degrees, in
+//! their own unit where all coordinates have the same one, else in units of the box in which the readings
+//! stand.
 
 use crate::data::Channel;
 

@@ -1,5 +1,5 @@
-//! Kriging with a drift: readings u at places with the functions F there are a trend, a random field with the kernel
-//! k, and noise,
+//! Kriging with a drift: readings u at places with the functions F there are a trend, a random field with the
+//! kernel k, and noise,
 //!
 //!   u = F b + s + noise,   cov(s) = σ² k(distance/range),   var(noise) = σ² nugget,
 //!
@@ -7,8 +7,8 @@
 //!
 //!   v = fᵀb + kᵀK⁻¹(u - F b),   b = (FᵀK⁻¹F)⁻¹ FᵀK⁻¹u.
 //!
-//! Kernel, range and nugget are those under which the readings of some samples are likeliest, whatever the trend
-//! (restricted likelihood); targets are never looked at.
+//! Kernel, range and nugget are those under which the readings of some samples are likeliest, whatever the
+//! trend (restricted likelihood); targets are never looked at.
 
 use std::collections::BTreeMap;
 
@@ -171,8 +171,8 @@ fn solve(factor: &Factor, trend: &Matrix, width: usize, values: &[f64]) -> Optio
     })
 }
 
-/// What the readings of a column say at the queries, with the trend of one of these widths, the longest that they
-/// carry.
+/// What the readings of a column say at the queries, with the trend of one of these widths, the longest that
+/// they carry.
 pub(super) fn krige(
     kernel: &Kernel,
     widths: &[usize],
@@ -261,7 +261,8 @@ impl Trial {
         kernel.factor(self.values.len(), |i, j| self.distances[(i, j)])
     }
 
-    /// Minus the logarithm of the restricted likelihood, for trends of these widths; 0 where there are too few readings.
+    /// Minus the logarithm of the restricted likelihood, for trends of these widths; 0 where there are too
+    /// few readings.
     fn unlikeliness(&self, kernel: &Kernel, widths: &[usize]) -> Vec<f64> {
         let n = self.values.len();
         let mean = self.values.iter().sum::<f64>() / n as f64;

@@ -1,12 +1,13 @@
 //! What answers without any network are worth on a dataset: what a network has to beat.
 //!
-//! From the readings of a sample alone, where the targets are what the sensors read, elsewhere or later: their mean, the
-//! nearest one, inverse distance weighting Σ u_j d_j⁻² / Σ d_j⁻², and kriging with trends of one, two or three kinds
-//! (`kriging.rs`). With training samples also the mean of a known place, and linear rules by least squares: of what
-//! kriging says (a + b·x), of the nearest reading, of all of it. Targets of another quantity are only known to linear
-//! rules.
+//! From the readings of a sample alone, where the targets are what the sensors read, elsewhere or later:
+//! their mean, the nearest one, inverse distance weighting Σ u_j d_j⁻² / Σ d_j⁻², and kriging with trends of
+//! one, two or three kinds (`kriging.rs`). With training samples also the mean of a known place, and linear
+//! rules by least squares: of what kriging says (a + b·x), of the nearest reading, of all of it. Targets of
+//! another quantity are only known to linear rules.
 //!
-//! Kernels are chosen by readings alone; targets of the judged samples are looked at by nothing but the errors.
+//! Kernels are chosen by readings alone; targets of the judged samples are looked at by nothing but the
+//! errors.
 
 mod distance;
 mod kriging;
@@ -14,6 +15,8 @@ mod learned;
 
 pub use kriging::Shape;
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
@@ -33,6 +36,9 @@ const TRIALS: usize = 20;
 const TRIED: usize = 250;
 /// Training samples that linear rules are fitted to, from all along.
 const FITTED: usize = 2000;
+/// Queries of a sample that are looked at, to judge and to learn from.
+const JUDGED: usize = 4096;
+const LEARNED: usize = 512;
 /// A place is worth a mean of its own where such a share of what is asked is at known places.
 const KNOWN: f64 = 0.5;
 
@@ -118,7 +124,8 @@ struct Sources<'a> {
 struct FieldSource<'a> {
     group: usize,
     described: &'a Group,
-    /// Where the queries have its coordinates and the covariates that both have; none where they lack a coordinate.
+    /// Where the queries have its coordinates and the covariates that both have; none where they lack a
+    /// coordinate.
     asked: Option<Vec<usize>>,
     /// Its own columns of these covariates.
     covariates: Vec<usize>,
@@ -205,6 +212,33 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// The sample with at most so many of its queries, from all over it.
+fn thinned(sample: &Sample, most: usize) -> Cow<'_, Sample> {
+    let count = sample.query_coords.len();
+    if count <= most {
+        return Cow::Borrowed(sample);
+    }
+    // Steps of the golden ratio meet every axis of a grid everywhere.
+    let common = |mut a: usize, mut b: usize| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let golden = (0.618_034 * count as f64) as usize;
+    let step = (golden.max(1)..count)
+        .find(|s| common(count, *s) == 1)
+        .unwrap_or(1);
+    let mut some: Vec<usize> = (0..most).map(|i| i * step % count).collect();
+    some.sort_unstable();
+    Cow::Owned(Sample {
+        name: sample.name.clone(),
+        groups: sample.groups.clone(),
+        query_coords: Arc::new(sample.query_coords.select(&some)),
+        targets: sample.targets.select(&some),
+    })
+}
+
 fn names(channels: &[Channel]) -> String {
     let names: Vec<&str> = channels.iter().map(|c| &c.name[..]).collect();
     names.join(", ")
@@ -218,7 +252,8 @@ struct Survey<'a> {
     /// Ends of the coordinates of every field.
     ends: Vec<Vec<[f64; 2]>>,
     tried: Vec<Sample>,
-    most: usize,
+    /// Most sensors of a group, and queries, of a sample.
+    most: [usize; 2],
     asked: Asked,
 }
 
@@ -233,7 +268,7 @@ impl<'a> Survey<'a> {
                 .map(|f| vec![empty; f.described.coordinates().len()])
                 .collect(),
             tried: Vec::new(),
-            most: 0,
+            most: [0; 2],
             asked: Asked::default(),
             sources,
         }
@@ -242,13 +277,14 @@ impl<'a> Survey<'a> {
     fn add(&mut self, sample: &Sample) {
         for (source, ends) in self.sources.fields.iter().zip(&mut self.ends) {
             let sensors = &sample.groups[source.group];
-            self.most = self.most.max(sensors.len());
+            self.most[0] = self.most[0].max(sensors.len());
             for place in sensors.coords.iter() {
                 for ([lo, hi], v) in ends.iter_mut().zip(place) {
                     (*lo, *hi) = (lo.min(*v as f64), hi.max(*v as f64));
                 }
             }
         }
+        self.most[1] = self.most[1].max(sample.query_coords.len());
         let axes = coordinates(&self.sources.meta.query_coords).len();
         self.asked.add(&sample.query_coords, axes);
         if self.seen.is_multiple_of(self.every) {
@@ -300,7 +336,8 @@ struct FieldPlan {
     distance: Distance,
     /// Middle and size of every coordinate and shared covariate.
     standards: Vec<[f64; 2]>,
-    /// How many functions the trends have, shortest first: 1; coordinates and covariates; squares of covariates.
+    /// How many functions the trends have, shortest first: 1; coordinates and covariates; squares of
+    /// covariates.
     widths: Vec<usize>,
 }
 
@@ -365,8 +402,8 @@ struct Interpolation<'a> {
     fields: Vec<FieldPlan>,
     /// For every column a kernel for each trend; none where it is not kriged.
     columns: Vec<Vec<Option<Choice>>>,
-    /// Most sensors of a sample.
-    most: usize,
+    /// Most sensors of a group, and queries, of a sample.
+    most: [usize; 2],
 }
 
 /// What the readings of a column say at the queries.
@@ -434,7 +471,7 @@ impl Interpolation<'_> {
     }
 
     /// What the best kriging says; the mean where there is none.
-    fn kriged<'b>(&self, column: usize, guess: &'b Guess, q: usize) -> f64 {
+    fn kriged(&self, column: usize, guess: &Guess, q: usize) -> f64 {
         let best = self.best(column).and_then(|k| guess.kriged[k].as_ref());
         best.map_or(guess.mean, |kriged| kriged[q])
     }
@@ -498,8 +535,8 @@ struct Learned {
     means: PlaceMeans,
     /// Whether most of what is asked is at places that training samples know.
     places: bool,
-    /// For every target the rules of the readings (of kriging alone, where it is the same quantity), of the nearest
-    /// reading, and of all.
+    /// For every target the rules of the readings (of kriging alone, where it is the same quantity), of the
+    /// nearest reading, and of all.
     rules: Vec<[Option<Rule>; 3]>,
 }
 
@@ -527,7 +564,7 @@ impl Learned {
             let numbered = block.iter().enumerate();
             let some = numbered
                 .filter(|(i, s)| (seen + i).is_multiple_of(every) && plan.sources.answerable(s));
-            let some: Vec<&Sample> = some.map(|(_, s)| s).collect();
+            let some: Vec<Cow<Sample>> = some.map(|(_, s)| thinned(s, LEARNED)).collect();
             let guesses: Vec<Vec<Option<Guess>>> =
                 some.par_iter().map(|s| plan.guesses(s, false)).collect();
             for (sample, guesses) in some.iter().zip(&guesses) {
@@ -657,9 +694,10 @@ fn judge(
     let (mut samples, mut silent) = (0, 0);
     let (here, asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
     data.blocks(count, observer, |block| {
-        let (some, without): (Vec<&Sample>, Vec<&Sample>) =
-            block.iter().partition(|s| plan.sources.answerable(s));
-        (samples, silent) = (samples + some.len(), silent + without.len());
+        let some = block.iter().filter(|s| plan.sources.answerable(s));
+        let some: Vec<Cow<Sample>> = some.map(|s| thinned(s, JUDGED)).collect();
+        samples += some.len();
+        silent += block.len() - some.len();
         let answers = some.par_iter().map(|sample| {
             let guesses = plan.guesses(sample, true);
             for guess in guesses.iter().flatten() {
@@ -811,10 +849,15 @@ impl Interpolation<'_> {
         };
         let fields = self.fields.iter().enumerate().filter(|(f, _)| kriged(*f));
         let mut notes: Vec<String> = fields.map(|(_, plan)| plan.distance.note.clone()).collect();
-        if self.most > TOGETHER {
+        let [sensors, queries] = self.most;
+        if sensors > TOGETHER {
             notes.push(format!(
-                "samples have up to {} sensors: where there are more than {TOGETHER}, kriging goes by the nearest of each query",
-                self.most
+                "samples have up to {sensors} sensors: where there are more than {TOGETHER}, kriging goes by the nearest of each query"
+            ));
+        }
+        if queries > JUDGED {
+            notes.push(format!(
+                "samples have up to {queries} queries: where there are more than {JUDGED}, so many from all over them are judged"
             ));
         }
         if silent > 0 {

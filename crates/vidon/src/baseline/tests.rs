@@ -185,3 +185,21 @@ fn silence_is_left_out() {
     let data = Dataset::from_samples(meta, samples).unwrap();
     assert!(compare(&data, None, 6, &()).is_err());
 }
+
+/// Of many queries some are looked at, from everywhere on their grid.
+#[test]
+fn many_queries_are_thinned_evenly() {
+    let data = days(1, 1, false);
+    let mut sample = data.sample(0, &()).unwrap();
+    let places = (0..100 * 41 * 10).flat_map(|i| [(i / 41) as f32, (i % 41) as f32, 0.0]);
+    sample.query_coords = Arc::new(Rows::of(3, places.collect()));
+    sample.targets = Rows::of(1, vec![1.0; sample.query_coords.len()]);
+    let some = thinned(&sample, 4096);
+    assert_eq!((some.query_coords.len(), some.targets.len()), (4096, 4096));
+    let mut counts = [0; 41];
+    some.query_coords
+        .iter()
+        .for_each(|p| counts[p[1] as usize] += 1);
+    assert!(counts.iter().all(|n| (80..120).contains(n)), "{counts:?}");
+    assert!(matches!(thinned(&sample, 1 << 20), Cow::Borrowed(_)));
+}

@@ -1,5 +1,5 @@
-//! Answers as files: tables (.csv, .parquet) and arrays (.npy), written in parts, so that no more than a part is in
-//! memory. They appear under their name when they are whole.
+//! Answers as files: tables (.csv, .parquet) and arrays (.npy), written in parts, so that no more than a part
+//! is in memory. They appear under their name when they are whole.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -161,8 +161,8 @@ fn array(cells: &Cells) -> ArrayRef {
     }
 }
 
-/// A NumPy array of float32 that is written in parts: version 1 of the format, a padded header in Python's notation,
-/// then the numbers.
+/// A NumPy array of float32 that is written in parts: version 1 of the format, a padded header in Python's
+/// notation, then the numbers.
 pub struct ArrayWriter {
     path: PathBuf,
     file: AtomicFile,

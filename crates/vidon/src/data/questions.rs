@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 /// A group of sensors as a table has it, line by line.
 #[derive(Clone, Debug)]
 pub struct Readings {
-    /// By the samples' names, in order of first appearance; where no column names them all lines are one sample's,
-    /// which is called "".
+    /// By the samples' names, in order of first appearance; where no column names them all lines are one
+    /// sample's, which is called "".
     pub samples: Vec<(String, Sensors)>,
     /// Lines left out because a number was missing.
     pub left_out: usize,
 }
 
 impl Readings {
-    /// From the columns of a CSV or Parquet table that are called as those of the group; `sample` is the column that
-    /// says whose a line is.
+    /// From the columns of a CSV or Parquet table that are called as those of the group; `sample` is the
+    /// column that says whose a line is.
     pub fn read(
         path: &Path,
         group: &Group,

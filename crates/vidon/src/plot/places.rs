@@ -78,7 +78,7 @@ mod tests {
         let places: Vec<PlaceErrors> = (0..120).map(place).collect();
         let panels = error_panels(&channels, &places);
         assert_eq!(panels.len(), 2);
-        assert_eq!(panels[0].title, "RMSE of T [K] at 118 places, worst 90.0");
+        assert_eq!(panels[0].title, "RMSE of T [K] at 118 places, worst 90");
         let [lo, hi] = panels[0].scale.unwrap();
         assert!(lo == 0.0 && hi < 1.2, "{hi}");
         let [lo, hi] = panels[1].scale.unwrap();
