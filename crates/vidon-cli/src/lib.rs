@@ -38,6 +38,7 @@ use crate::failure::Failure;
 ///
 ///   vidon import readings.csv --sample run --coords x,y --values p --target-values u \
 ///     --out mine.parquet
+///   vidon baseline mine.parquet
 #[derive(Parser)]
 #[command(
     version,
@@ -64,6 +65,7 @@ enum Command {
     Train(commands::train::Arguments),
     Eval(commands::eval::Arguments),
     Reproduce(commands::reproduce::Arguments),
+    Baseline(commands::baseline::Arguments),
     Predict(commands::predict::Arguments),
     Generate(commands::generate::Arguments),
     Import(commands::import::Arguments),
@@ -86,6 +88,7 @@ pub fn run() -> ExitCode {
         Command::Demo(a) => commands::demo::run(a, &ui),
         Command::Train(a) => commands::train::run(a, &ui),
         Command::Eval(a) => commands::eval::run(a, &ui),
+        Command::Baseline(a) => commands::baseline::run(a, &ui),
         Command::Predict(a) => commands::predict::run(a, &ui),
         Command::Generate(a) => commands::generate::run(a, &ui),
         Command::Import(a) => commands::import::run(a, &ui),

@@ -10,7 +10,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vidon::Observer;
 use vidon::train::{Metric, Record};
 
-use crate::commands::eval::number;
 use crate::failure::{Failure, Result};
 
 /// Most threads for each processor, and what every machine may be asked for.
@@ -270,8 +269,8 @@ pub fn percent(error: f64) -> String {
 pub fn measured(metric: Metric, error: f64, unit: &str) -> String {
     match (metric, unit) {
         (Metric::RelativeL2, _) => percent(error),
-        (_, "") => number(error),
-        _ => format!("{} {unit}", number(error)),
+        (_, "") => four_digits(error),
+        _ => format!("{} {unit}", four_digits(error)),
     }
 }
 
@@ -286,6 +285,18 @@ fn percent_digits(error: f64) -> usize {
         e if e >= 0.1 => 1,
         e if e >= 0.001 => 2,
         _ => 4,
+    }
+}
+
+/// Four digits of a number.
+pub fn four_digits(v: f64) -> String {
+    match v.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e6).contains(&size) => {
+            let digits = (3 - size.log10().floor() as i32).max(0);
+            format!("{0:.1$}", v, digits as usize)
+        }
+        _ => format!("{v:.3e}"),
     }
 }
 

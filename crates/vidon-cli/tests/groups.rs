@@ -29,8 +29,7 @@ loss = "relative-l2"
 
 const IMPORT: &str = "import --sample day --field air=air.csv:x,y+height:T,wind --field rain=rain.csv:x,y:mm --points chimneys=chimneys.csv:x,y:kg --scalars day=days.csv:pressure,sun --targets soot.csv --target-coords x,y --target-values soot --missing keep --out soot.parquet";
 
-const PREDICT: &str =
-    "predict runs/r --group rain=rain3.csv --group chimneys=chimneys3.csv --grid 7x5 --out v.csv";
+const PREDICT: &str = "predict runs/r --group rain=rain3.csv --group chimneys=chimneys3.csv --grid 7x5 --missing keep --out v.csv";
 
 /// Thirty days: air stations with their height, a third of which reports no wind; rain gauges; none to three
 /// chimneys; pressure, and on most days sun. A table of each, and those of one day without its name.
@@ -288,7 +287,7 @@ fn wrong_groups_get_a_clear_message() {
     for (options, words) in predictions {
         let message = fail(
             dir,
-            &format!("predict runs/r {options} --grid 5x5 --out o.csv"),
+            &format!("predict runs/r {options} --grid 5x5 --missing keep --out o.csv"),
         );
         assert!(message.contains(words), "{options}: {message}");
     }

@@ -82,6 +82,7 @@
 //! [`data`] → [`encoders`] → [`cores`] → [`decoders`] → answer → [`eval`], [`plot`]; [`spaces`] has the bases
 //! that encoders and decoders use.
 
+pub mod baseline;
 mod checksum;
 mod config;
 pub mod cores;

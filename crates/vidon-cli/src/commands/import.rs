@@ -32,9 +32,9 @@ use crate::ui::{Ui, count, print};
 ///
 /// NumPy archives (.npz) have padded arrays: coords (n, m, d), values (n, m) or (n, m, d_v), counts (n) where
 /// samples have fewer than m sensors, and target_coords, target_values, target_counts alike. Coordinates that
-/// all samples share may leave out the n. Arrays with other names are named with the same options as columns,
-/// and their columns behind them (--coords places=x,y). The arrays of a group begin with its name: air_coords,
-/// air_values, air_counts.
+/// all samples share may leave out the n. The same options as for tables name their columns (--coords x,y
+/// --values p); arrays with other names stand in front of them (--coords places=x,y, or --coords places). The
+/// arrays of a group begin with its name: air_coords, air_values, air_counts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Pressure at wells, and the temperature wanted at the same places:
@@ -53,7 +53,10 @@ use crate::ui::{Ui, count, print};
     vidon import --sample day --field air=air.csv:lon,lat:pm10 --targets tomorrow.csv \
       --target-coords lon,lat --target-values pm10 --earlier 1 --season \
       --until 2003-01-01 --until 2004-01-01 --out air.parquet
-  Padded arrays, and parameters beside them:
+  Padded arrays, with names and units for their columns:
+    vidon import campaign.npz --coords x,y --values p --target-coords x,y --target-values T \\
+      --unit p=bar --out campaign.parquet
+  Padded arrays of a group, and parameters beside them:
     vidon import campaign.npz --field air --scalars run --out campaign.parquet")]
 pub struct Arguments {
     /// Readings: .csv (or other text), .parquet, or .npz with everything in it; groups that give no table of
@@ -173,7 +176,7 @@ pub struct Arguments {
     out: PathBuf,
 }
 
-const MISSING: &[Choice<Missing>] = &[
+pub const MISSING: &[Choice<Missing>] = &[
     (Missing::Refuse, "refuse", "Stop and say where it is"),
     (
         Missing::Skip,
@@ -190,14 +193,12 @@ const MISSING: &[Choice<Missing>] = &[
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     let found = match arguments.archive() {
         Some(path) => {
-            let names = arguments.array_names()?;
-            let details = arguments.details(HashMap::new())?;
-            names.import(path, &details, &arguments.out)?
+            let names = arguments.array_names(path)?;
+            names.import(path, &arguments.details()?, &arguments.out)?
         }
         None => {
             let columns = arguments.columns()?;
-            let details = arguments.details(arguments.units(&columns)?)?;
-            columns.import(&details, &arguments.out)?
+            columns.import(&arguments.details()?, &arguments.out)?
         }
     };
     print(&report(&found, &arguments.out))?;
@@ -382,11 +383,10 @@ impl Arguments {
         })
     }
 
-    fn array_names(&self) -> Result<ArrayNames> {
+    fn array_names(&self, path: &Path) -> Result<ArrayNames> {
         let tables_only = [
             (self.targets.is_some(), "--targets"),
             (self.sample.is_some(), "--sample"),
-            (!self.unit.is_empty(), "--unit"),
             (self.date.is_some(), "--date"),
             (self.season, "--season"),
             (self.hour, "--hour"),
@@ -400,12 +400,15 @@ impl Arguments {
             )));
         }
         let mut groups = Vec::new();
+        let there = ArrayNames::there(path)?;
         if self.has_usual_group() {
             let usual = GroupArrays::called("");
+            let covariates = once(&self.covariates, "--covariates")?;
+            let coords = array(&self.coords, "--coords", usual.coords, &there)?;
             let own = GroupArrays {
-                coords: array(&self.coords, "--coords", usual.coords)?,
-                covariates: once(&self.covariates, "--covariates")?,
-                values: array(&self.values, "--values", usual.values)?,
+                coords: with_covariates(coords, &covariates),
+                covariates,
+                values: array(&self.values, "--values", usual.values, &there)?,
                 counts: self.counts.clone(),
             };
             groups.push((Group::USUAL.to_string(), Kind::Field, own));
@@ -418,18 +421,20 @@ impl Arguments {
             groups.push((group.name.clone(), group.kind, group.arrays()?));
         }
         let usual = GroupArrays::called("target_");
+        let covariates = once(&self.target_covariates, "--target-covariates")?;
+        let coords = array(&self.target_coords, "--target-coords", usual.coords, &there)?;
         Ok(ArrayNames {
             groups,
             targets: GroupArrays {
-                coords: array(&self.target_coords, "--target-coords", usual.coords)?,
-                covariates: once(&self.target_covariates, "--target-covariates")?,
-                values: array(&self.target_values, "--target-values", usual.values)?,
+                coords: with_covariates(coords, &covariates),
+                covariates,
+                values: array(&self.target_values, "--target-values", usual.values, &there)?,
                 counts: self.target_counts.clone(),
             },
         })
     }
 
-    fn details(&self, units: HashMap<String, String>) -> Result<Details> {
+    fn details(&self) -> Result<Details> {
         let mut ranges = HashMap::new();
         for (name, range) in &self.range {
             if ranges.insert(name.clone(), *range).is_some() {
@@ -438,7 +443,7 @@ impl Arguments {
         }
         Ok(Details {
             missing: self.missing,
-            units,
+            units: self.units()?,
             ranges,
             times: Times {
                 column: self.date.clone(),
@@ -454,25 +459,13 @@ impl Arguments {
         })
     }
 
-    fn units(&self, columns: &Columns) -> Result<HashMap<String, String>> {
-        let groups = columns.groups.iter();
-        let mut known: Vec<&[String]> = groups
-            .flat_map(|g| [&g.coords[..], &g.covariates, &g.values])
-            .collect();
-        known.extend([
-            &columns.target_coords[..],
-            &columns.target_covariates,
-            &columns.target_values,
-        ]);
+    fn units(&self) -> Result<HashMap<String, String>> {
         let mut units = HashMap::new();
         for given in &self.unit {
             let fail = |what: &str| Err(Failure::Words(format!("--unit {given}: {what}")));
             let Some((name, unit)) = given.split_once('=') else {
                 return fail("wanted COLUMN=UNIT, for example x=m");
             };
-            if !known.iter().any(|names| names.iter().any(|n| n == name)) {
-                return fail(&format!("{name} is not a column of the import"));
-            }
             if units.insert(name.to_string(), unit.to_string()).is_some() {
                 return fail(&format!("{name} has a unit already"));
             }
@@ -481,22 +474,71 @@ impl Arguments {
     }
 }
 
-/// An array of a .npz, `ARRAY` or `ARRAY=COLUMN,COLUMN`.
-fn array(given: &[String], option: &str, usual: NamedArray) -> Result<NamedArray> {
+/// An array of a .npz: `ARRAY=COLUMN,COLUMN` names it and its columns, one name an array that is `there`, and other
+/// names the columns of the `usual` one.
+fn array(
+    given: &[String],
+    option: &str,
+    usual: NamedArray,
+    there: &[String],
+) -> Result<NamedArray> {
     let [first, others @ ..] = given else {
         return Ok(usual);
     };
-    match (first.split_once('='), others) {
-        (None, []) => Ok(NamedArray::of(first)),
-        (None, _) => Err(Failure::Words(format!(
-            "{option} names one array of the .npz; its columns stand behind it, such as {option} {first}=a,b"
-        ))),
-        (Some((name, column)), others) => {
+    match first.split_once('=') {
+        None if others.is_empty() && there.contains(first) => Ok(NamedArray::of(first)),
+        None => Ok(NamedArray {
+            columns: once(given, option)?,
+            ..usual
+        }),
+        Some((name, column)) => {
             let columns = [&[column.to_string()], others].concat();
             Ok(NamedArray {
                 array: name.into(),
                 columns: once(&columns, option)?,
             })
         }
+    }
+}
+
+/// Covariates stand behind the coordinates, whether they are named there or only as covariates.
+fn with_covariates(mut coords: NamedArray, covariates: &[String]) -> NamedArray {
+    let new = |c: &&String| !coords.columns.contains(c);
+    let more: Vec<String> = covariates.iter().filter(new).cloned().collect();
+    if !coords.columns.is_empty() {
+        coords.columns.extend(more);
+    }
+    coords
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_name_arrays_or_columns() {
+        let there = ["coords", "pressure"].map(String::from);
+        let read = |given: &str| {
+            let given: Vec<String> = given.split(',').map(String::from).collect();
+            let found = array(&given, "--coords", NamedArray::of("coords"), &there).unwrap();
+            (found.array, found.columns.join(" "))
+        };
+        let both = |array: &str, columns: &str| (array.to_string(), columns.to_string());
+        assert_eq!(read("x,y"), both("coords", "x y"));
+        assert_eq!(read("p"), both("coords", "p"));
+        assert_eq!(read("pressure"), both("pressure", ""));
+        assert_eq!(read("pressure=x,y"), both("pressure", "x y"));
+        let twice = ["x", "x"].map(String::from);
+        assert!(array(&twice, "--coords", NamedArray::of("coords"), &there).is_err());
+        let coords = |columns: &[&str]| NamedArray {
+            array: "coords".into(),
+            columns: columns.iter().map(|c| c.to_string()).collect(),
+        };
+        let height = ["height".to_string()];
+        for given in [&["x", "y"][..], &["x", "y", "height"]] {
+            let found = with_covariates(coords(given), &height);
+            assert_eq!(found.columns, ["x", "y", "height"]);
+        }
+        assert!(with_covariates(coords(&[]), &height).columns.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! One file a subcommand: its arguments, and what it says.
 
+pub mod baseline;
 pub mod bench;
 mod cache;
 pub mod demo;

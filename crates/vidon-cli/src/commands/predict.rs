@@ -1,14 +1,20 @@
 //! `vidon predict`: what a trained network answers to sensors.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod answers;
+mod questions;
+
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use vidon::Operator;
-use vidon::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors};
+use vidon::data::{Channel, Group, Kind, Meta, Missing, Rows, Sample, TableWriter};
 use vidon::plot::Picture;
+use vidon::{Observer, Operator};
 
+use crate::choice::one_of;
 use crate::commands::draw_heads;
+use crate::commands::import::MISSING;
+use crate::commands::predict::answers::Answers;
+use crate::commands::predict::questions::{Question, Questions};
 use crate::failure::{Failure, Result};
 use crate::outputs;
 use crate::ui::{Ui, count};
@@ -17,19 +23,31 @@ use crate::ui::{Ui, count};
 ///
 /// The sensors are a table (CSV or Parquet) with a column for every coordinate and value, by the names the
 /// network was trained with (`vidon inspect` shows them). The function is predicted on a grid over the domain
-/// of the training data, or at the places of another table.
+/// of the training data, or at the places of another table, whose other columns (a station's id, say) are carried
+/// along.
+///
+/// Many samples at once: --sample names the column that says whose a line is, in every table of sensors, as at
+/// import. Where the table of places has it too, every sample is asked at its own places, else all at the same.
+/// --data takes the samples of a dataset, and asks at its own queries, or where --grid or --queries say. The
+/// answers have the sample's name in front.
 ///
 /// A network that was trained with several groups of sensors takes a table of each (--group); parameters can be
-/// given one by one (--scalar), and the season and the hour that `vidon import` made of dates by a date (--date).
+/// given one by one (--scalar), for all samples. The season and the hour that `vidon import` made of dates come from a
+/// date (--date), or from the names of the samples where those are dates.
 #[derive(Args)]
-#[command(group(ArgGroup::new("where").required(true).args(["grid", "queries"])), after_help = "Examples:
+#[command(group(ArgGroup::new("where").required(true).multiple(true).args(["grid", "queries", "data"])), after_help = "Examples:
   vidon predict runs/mine --sensors s.csv --grid 65x65 --out v.csv --plot v.png
   vidon predict best.safetensors --sensors s.csv --queries q.csv --out v.parquet
   vidon predict runs/fronts --sensors s.csv --grid 76x76x41 --out v.npy
   vidon predict runs/soot --group air=air.csv --group chimneys=c.csv --scalar pressure=1013 \\
     --queries places.csv --out soot.csv
   vidon predict runs/air --group air=today.csv --group air_1=yesterday.csv --date 2005-03-15 \\
-    --queries places.csv --out tomorrow.csv")]
+    --queries places.csv --out tomorrow.csv
+  A month of days, at all stations, where some readings are missing:
+    vidon predict runs/stations --sensors days.csv --sample day --missing skip \\
+      --queries stations.csv --out answers.csv --plot day.png --plot-sample 2026-11-03
+  What a test set's samples are answered:
+    vidon predict runs/stations --data test.parquet --out answers.parquet")]
 pub struct Arguments {
     /// Folder of a run, or a weights file (.safetensors)
     model: PathBuf,
@@ -49,14 +67,26 @@ pub struct Arguments {
     /// When it is, for a network that knows season or hour: 1987-03, 1987-03-15 or 1987-03-15T06:00
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
+    /// Column with the name of the sample, in every table of sensors: many samples are asked at once [with --data:
+    /// in the table of places, default sample]
+    #[arg(long, value_name = "COLUMN")]
+    sample: Option<String>,
+
+    /// A dataset whose samples are asked, in place of tables
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["sensors", "group", "scalar"])]
+    data: Option<PathBuf>,
 
     /// Points per axis of the grid to predict on, such as 65x65
-    #[arg(long, value_name = "N1xN2…", value_parser = parse_grid)]
+    #[arg(long, value_name = "N1xN2…", value_parser = parse_grid, conflicts_with = "queries")]
     grid: Option<Grid>,
 
     /// Table of places to predict at
     #[arg(long, value_name = "FILE")]
     queries: Option<PathBuf>,
+
+    /// What to do where a number is missing in a table (an empty cell, NA, NaN, null)
+    #[arg(long, value_parser = one_of(MISSING), default_value = "refuse")]
+    missing: Missing,
 
     /// Where to write the values: .csv, .npy or .parquet
     #[arg(long, short, value_name = "FILE", required_unless_present_any = ["plot", "plot_heads"])]
@@ -69,6 +99,10 @@ pub struct Arguments {
     /// Draw on the sensors what VIDON's heads look at (.png or .svg)
     #[arg(long, value_name = "FILE")]
     plot_heads: Option<PathBuf>,
+
+    /// Which of many samples to draw [default: the first]
+    #[arg(long, value_name = "NAME")]
+    plot_sample: Option<String>,
 }
 
 impl Arguments {
@@ -79,11 +113,24 @@ impl Arguments {
         }
         if let Some(out) = &self.out {
             Rows::check_name(out)?;
+            if self.many() && TableWriter::check_name(out).is_err() && self.grid.is_none() {
+                return Err(Failure::Words(format!(
+                    "{}: samples with places of their own are no array; write .csv or .parquet, or ask on a --grid",
+                    out.display()
+                )));
+            }
+        }
+        if self.plot_sample.is_some() && !(self.many() && self.draws()) {
+            return Err(Failure::Words(
+                "--plot-sample says which of many samples (--sample, --data) is drawn by --plot or --plot-heads"
+                    .into(),
+            ));
         }
         let tables = self
             .sensors
             .iter()
             .chain(&self.queries)
+            .chain(&self.data)
             .chain([&self.model]);
         let read = tables.chain(self.group.iter().map(|(_, file)| file));
         let written = [
@@ -92,6 +139,15 @@ impl Arguments {
             ("--plot-heads", &self.plot_heads),
         ];
         outputs::check(read, written.into_iter().filter_map(outputs::given))
+    }
+
+    /// Whether more samples than one may be asked.
+    fn many(&self) -> bool {
+        self.sample.is_some() || self.data.is_some()
+    }
+
+    fn draws(&self) -> bool {
+        self.plot.is_some() || self.plot_heads.is_some()
     }
 }
 
@@ -130,49 +186,159 @@ fn parse_grid(text: &str) -> std::result::Result<Grid, String> {
     }
 }
 
+/// Samples whose doubts are told one by one.
+const TOLD: usize = 3;
+/// Samples, and queries, that are answered at a time.
+const TOGETHER: usize = 16;
+const QUERIES: usize = 1 << 22;
+
 pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
     arguments.check()?;
     let operator = Operator::load(&arguments.model)?;
-    let meta = operator.meta();
-    let names =
-        |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
-    let groups = arguments.groups(meta)?;
-    let queries = match (&arguments.grid, &arguments.queries) {
-        (Some(grid), _) => meta.query_points(&grid.0)?,
-        (None, Some(path)) => Rows::read(path, &names(&meta.query_coords))?,
-        (None, None) => unreachable!("clap asks for one of them"),
+    let questions = Questions::of(&arguments, operator.meta(), ui)?;
+    let drawn = match arguments.draws() {
+        true => Some(questions.drawn(arguments.plot_sample.as_deref())?),
+        false => None,
     };
-    let mut sample = Sample {
-        name: None,
-        groups,
-        query_coords: Arc::new(queries),
-        targets: Rows::without_columns(0),
+    let mut asking = Asking {
+        operator: &operator,
+        out: Answers::create(&arguments, operator.meta(), &questions)?,
+        drawn,
+        kept: None,
+        samples: 0,
+        doubtful: 0,
+        sensors: Vec::new(),
+        origin: None,
+        many: arguments.many(),
+        ui,
     };
-    for note in operator.doubts(&sample) {
-        ui.note(format!("note: {note}"));
+    let progress = ui.progress(questions.len());
+    // Who only wants a picture waits for one sample.
+    let only = arguments.out.is_none().then_some(asking.drawn).flatten();
+    questions.each(only, &progress, |block| asking.answer(&block))?;
+    drop(progress);
+    asking.finish(&arguments)
+}
+
+/// Samples on their way to their answers.
+struct Asking<'a> {
+    operator: &'a Operator,
+    out: Option<Answers>,
+    /// Which sample is drawn, counted from 0, and its answer once it is there.
+    drawn: Option<usize>,
+    kept: Option<(Sample, Rows)>,
+    samples: usize,
+    doubtful: usize,
+    /// How many sensors the samples have, and what those of the first are.
+    sensors: Vec<usize>,
+    origin: Option<String>,
+    many: bool,
+    ui: &'a Ui,
+}
+
+impl Asking<'_> {
+    fn answer(&mut self, block: &[Question]) -> vidon::Result<()> {
+        let mut rest = block;
+        while !rest.is_empty() {
+            let mut queries = 0;
+            let fits = rest.iter().take(TOGETHER).take_while(|q| {
+                queries += q.sample.query_coords.len();
+                queries <= QUERIES
+            });
+            let (some, others) = rest.split_at(fits.count().max(1));
+            self.answer_together(some)?;
+            rest = others;
+        }
+        Ok(())
     }
-    let found = operator.predict_samples(&[&sample])?.remove(0);
-    sample.targets = found.clone();
-    // First: a network may have no heads.
-    if let Some(path) = &arguments.plot_heads {
-        draw_heads(path, &operator, meta, &sample, ui)?;
+
+    fn answer_together(&mut self, some: &[Question]) -> vidon::Result<()> {
+        for question in some {
+            self.doubts(question);
+        }
+        let samples: Vec<&Sample> = some.iter().map(|q| &q.sample).collect();
+        let found = self
+            .operator
+            .predict_samples(&samples)
+            .map_err(|e| match e {
+                vidon::Error::Sample { index, what, .. } if self.many => {
+                    let name = samples.get(index).and_then(|s| s.name.as_deref());
+                    vidon::Error::Unsuitable(format!("sample {}: {what}", name.unwrap_or("?")))
+                }
+                other => other,
+            })?;
+        for (question, found) in some.iter().zip(found) {
+            if let Some(out) = &mut self.out {
+                out.write(question, &found)?;
+            }
+            if self.drawn == Some(question.number) {
+                self.kept = Some((question.sample.clone(), found));
+            }
+            self.samples += 1;
+            let sensors = question.sample.groups.iter().map(|g| g.len());
+            self.sensors.push(sensors.sum());
+            let first = || origin(self.operator.meta(), &question.sample);
+            self.origin.get_or_insert_with(first);
+        }
+        Ok(())
     }
-    if let Some(path) = &arguments.out {
-        let names = [names(&meta.query_coords), names(&meta.targets)].concat();
-        let shape = arguments.grid.as_ref().map(|g| &g.0[..]);
-        found.write(path, &names, &sample.query_coords, shape)?;
-        ui.note(format!(
-            "{}: {} from {}",
-            path.display(),
-            count(found.len(), "value"),
-            origin(meta, &sample)
-        ));
+
+    /// Tells what is doubtful of a sample; of many samples, of the first that are.
+    fn doubts(&mut self, question: &Question) {
+        let doubts = self.operator.doubts(&question.sample);
+        self.doubtful += usize::from(!doubts.is_empty());
+        for doubt in doubts.iter().filter(|_| self.doubtful <= TOLD) {
+            match question.sample.name.as_deref().filter(|_| self.many) {
+                Some(name) => self.ui.note(format!("note: sample {name}: {doubt}")),
+                None => self.ui.note(format!("note: {doubt}")),
+            }
+        }
     }
-    if let Some(path) = &arguments.plot {
-        Picture::prediction(meta, &sample, &found).save(path)?;
-        ui.note(format!("{}: sensors and prediction", path.display()));
+
+    fn finish(self, arguments: &Arguments) -> Result<()> {
+        let meta = self.operator.meta();
+        if self.doubtful > TOLD {
+            let more = count(self.doubtful - TOLD, "more sample");
+            self.ui.note(format!(
+                "note: {more} with such doubts; asked alone a sample tells its own"
+            ));
+        }
+        let (sample, found) = match self.kept {
+            Some((mut sample, found)) => {
+                sample.targets = found.clone();
+                (Some(sample), Some(found))
+            }
+            None => (None, None),
+        };
+        // First: a network may have no heads.
+        if let (Some(path), Some(sample)) = (&arguments.plot_heads, &sample) {
+            draw_heads(path, self.operator, meta, sample, self.ui)?;
+        }
+        if let (Some(out), Some(path)) = (self.out, &arguments.out) {
+            let values = count(out.values(), "value");
+            out.finish()?;
+            let from = match (self.many, self.origin) {
+                (false, Some(origin)) => format!("from {origin}"),
+                _ => format!(
+                    "of {}, {} to {} sensors each",
+                    count(self.samples, "sample"),
+                    self.sensors.iter().min().unwrap_or(&0),
+                    self.sensors.iter().max().unwrap_or(&0)
+                ),
+            };
+            self.ui.note(format!("{}: {values} {from}", path.display()));
+        }
+        if let (Some(path), Some(sample), Some(found)) = (&arguments.plot, &sample, &found) {
+            Picture::prediction(meta, sample, found).save(path)?;
+            let of = match sample.name.as_deref().filter(|_| self.many) {
+                Some(name) => format!(" of sample {name}"),
+                None => String::new(),
+            };
+            self.ui
+                .note(format!("{}: sensors and prediction{of}", path.display()));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// How many sensors an answer comes from, group by group.
@@ -187,121 +353,15 @@ fn origin(meta: &Meta, sample: &Sample) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-impl Arguments {
-    /// Every group of sensors from its table, or from single parameters.
-    fn groups(&self, meta: &Meta) -> Result<Vec<Sensors>> {
-        let known = |name: &str| meta.groups.iter().any(|g| g.name == name);
-        let there = || {
-            let names = meta.groups.iter().map(|g| &g.name[..]);
-            names.collect::<Vec<_>>().join(", ")
-        };
-        if let Some((name, _)) = self.group.iter().find(|(name, _)| !known(name)) {
-            return Err(Failure::Words(format!(
-                "--group {name}: the network has no such group; it has {}",
-                there()
-            )));
-        }
-        if self.sensors.is_some() && meta.groups.len() > 1 && !known(Group::USUAL) {
-            return Err(Failure::Words(format!(
-                "the network takes several groups of sensors, {}: give a table of each with --group NAME=FILE",
-                there()
-            )));
-        }
-        let scalars = meta.groups.iter().filter(|g| g.kind == Kind::Scalars);
-        let columns: Vec<&str> = scalars
-            .flat_map(|g| &g.values)
-            .map(|c| &c.name[..])
-            .collect();
-        let unknown = self.scalar.iter().find(|(n, _)| !columns.contains(&&n[..]));
-        if let Some((name, _)) = unknown {
-            return Err(Failure::Words(match columns.is_empty() {
-                true => format!("--scalar {name}: the network takes no parameters"),
-                false => format!(
-                    "--scalar {name}: the network has no such parameter; it has {}",
-                    columns.join(", ")
-                ),
-            }));
-        }
-        let dated = |g: &Group| self.date_of(g).is_some();
-        if self.date.is_some() && !meta.groups.iter().any(dated) {
-            return Err(Failure::Words(
-                "--date: the network was trained without dates (vidon import --season or --hour)"
-                    .into(),
-            ));
-        }
-        meta.groups
-            .iter()
-            .map(|g| self.sensors_of(g, meta))
-            .collect()
-    }
+/// The names of columns.
+fn names(channels: &[Channel]) -> Vec<String> {
+    channels.iter().map(|c| c.name.clone()).collect()
+}
 
-    /// What the date says of a group, if it is that of the dates.
-    fn date_of(&self, group: &Group) -> Option<Result<Sensors>> {
-        let found = Sensors::of_date(group, self.date.as_deref()?)?;
-        Some(found.map_err(Failure::from))
-    }
-
-    fn sensors_of(&self, group: &Group, meta: &Meta) -> Result<Sensors> {
-        let only = meta.groups.len() == 1 || group.name == Group::USUAL;
-        let mut tables = self.group.iter().filter(|(name, _)| *name == group.name);
-        let named = tables.next().map(|(_, file)| file.as_path());
-        let table: Option<&Path> = named.or(self.sensors.as_deref().filter(|_| only));
-        let given = group.kind == Kind::Scalars
-            && self
-                .scalar
-                .iter()
-                .any(|(n, _)| group.values.iter().any(|c| c.name == *n));
-        if tables.next().is_some() || (named.is_some() && only && self.sensors.is_some()) {
-            let what = format!("the group {} has two tables", group.name);
-            return Err(Failure::Words(what));
-        }
-        if let Some(found) = self.date_of(group) {
-            return match table.is_some() || given {
-                false => found,
-                true => Err(Failure::Words(format!(
-                    "the parameters {} come from --date, or from --group or --scalar, not both",
-                    group.name
-                ))),
-            };
-        }
-        match (table, given) {
-            (Some(path), false) => Ok(Sensors::read(path, group)?),
-            (Some(_), true) => Err(Failure::Words(format!(
-                "the parameters {} come from a table (--group) or one by one (--scalar), not both",
-                group.name
-            ))),
-            (None, false) if Sensors::of_date(group, "").is_some() => Err(Failure::Words(
-                "--date is needed: the network knows the season or the hour".into(),
-            )),
-            (None, false) if group.kind == Kind::Scalars => Err(Failure::Words(format!(
-                "the network takes the parameters {}: give --scalar {}=VALUE, or a table of one line with --group {}=FILE",
-                group.name, group.values[0].name, group.name
-            ))),
-            (None, false) if only => Err(Failure::Words(
-                "--sensors is needed: which table has the sensors?".into(),
-            )),
-            (None, false) => Err(Failure::Words(format!(
-                "--group {}=FILE is needed: which table has these sensors?",
-                group.name
-            ))),
-            (None, true) => {
-                let value = |c: &Channel| {
-                    let mut given = self.scalar.iter().filter(|(name, _)| *name == c.name);
-                    match (given.next(), given.next()) {
-                        (Some((_, value)), None) => Ok(*value),
-                        (None, _) if group.gaps => Ok(f32::NAN),
-                        (None, _) => Err(Failure::Words(format!(
-                            "--scalar {}=VALUE is missing",
-                            c.name
-                        ))),
-                        (Some(_), Some(_)) => {
-                            Err(Failure::Words(format!("--scalar gives {} twice", c.name)))
-                        }
-                    }
-                };
-                let values: Result<Vec<f32>> = group.values.iter().map(value).collect();
-                Ok(Sensors::scalars(&values?))
-            }
-        }
+/// An error where the user wants to stop.
+fn go_on(observer: &dyn Observer) -> vidon::Result<()> {
+    match observer.stopped() {
+        true => Err(vidon::Error::Interrupted),
+        false => Ok(()),
     }
 }

@@ -202,7 +202,7 @@ pub struct Part<'a> {
 pub(crate) fn domain_of(coords: &[Channel]) -> Result<BoxDomain> {
     if let Some(open) = coords.iter().find(|c| c.range.is_none()) {
         return Err(Error::Unsuitable(format!(
-            "the coordinate {} never varies in the data, so its range is not known",
+            "the coordinate {} never varies in the data, so its range is not known: state its ends at import",
             open.name
         )));
     }
@@ -386,7 +386,10 @@ impl Meta {
         };
         if self.outline() != other.outline() {
             let [mine, theirs] = [self, other].map(Meta::in_words);
-            return refuse(format!("{}: {mine}; {}: {theirs}", both[0], both[1]));
+            let [first, second] = both;
+            return refuse(format!(
+                "{first}: {mine}; {second}: {theirs}; import both with the same names, in the same order"
+            ));
         }
         for (mine, theirs) in self.parts().iter().zip(other.parts()) {
             for (a, b) in mine.channels.iter().zip(theirs.channels) {

@@ -4,6 +4,8 @@
 //! Numbers of sensors and queries are free and differ from sample to sample. A number that is missing is NaN in
 //! memory and null in a file, where the description allows it.
 
+mod answers;
+mod cells;
 mod dataset;
 mod dates;
 mod footer;
@@ -11,14 +13,16 @@ mod generate;
 mod guard;
 mod import;
 mod meta;
-mod numbers;
 mod quantiles;
+mod questions;
 pub(crate) mod sample;
 pub(crate) mod scaling;
 mod source;
 mod summary;
 pub(crate) mod transform;
 
+pub use answers::{ArrayWriter, TableWriter};
+pub use cells::Cells;
 #[cfg(test)]
 pub(crate) use dataset::{DatasetReader, DatasetWriter};
 pub use import::{
@@ -27,6 +31,7 @@ pub use import::{
 };
 pub use meta::{Channel, Group, Kind, Meta};
 pub(crate) use meta::{coordinates, domain_of};
+pub use questions::{Places, Readings};
 pub use sample::{Rows, Sample, Sensors};
 pub use scaling::ScalingKind;
 pub(crate) use scaling::{Centred, ScaledSample, Scaling, scale_covariates};

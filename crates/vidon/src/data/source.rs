@@ -17,6 +17,9 @@ use crate::sensors::Layout;
 /// Samples handed on at a time from a file.
 const BLOCK: usize = 16;
 
+/// Names that a message lists.
+const SHOWN: usize = 5;
+
 /// Samples, in order.
 pub trait SampleSource: Send + Sync {
     /// The description of the samples.
@@ -247,23 +250,35 @@ impl Dataset {
 
     /// The sample of this name, or of this number, where names are no numbers themselves.
     pub fn sample_called(&self, wanted: &str, observer: &dyn Observer) -> Result<Sample> {
-        let (mut found, mut numbers) = (None, false);
-        if let (true, Some(all)) = (self.meta()?.named_samples, self.available()) {
+        self.sample(self.number_of(wanted, observer)?, observer)
+    }
+
+    /// Which sample that is, counted from 0.
+    pub fn number_of(&self, wanted: &str, observer: &dyn Observer) -> Result<usize> {
+        let (mut names, available) = (Vec::new(), self.available());
+        if let (true, Some(all)) = (self.meta()?.named_samples, available) {
             self.blocks(all, observer, |block| {
-                let name = |s: &Sample| s.name.clone().unwrap_or_default();
-                numbers |= block.iter().any(|s| name(s).parse::<usize>().is_ok());
-                found = found
-                    .take()
-                    .or(block.iter().find(|s| name(s) == wanted).cloned());
+                names.extend(block.iter().map(|s| s.name.clone().unwrap_or_default()));
                 Ok(())
             })?;
         }
-        match (found, wanted.parse()) {
-            (Some(sample), _) => Ok(sample),
-            (None, Ok(number)) if !numbers => self.sample(number, observer),
-            _ => Err(Error::Unsuitable(format!(
-                "there is no sample \"{wanted}\""
-            ))),
+        if let Some(found) = names.iter().position(|name| name == wanted) {
+            return Ok(found);
+        }
+        let numbers = names.iter().any(|name| name.parse::<usize>().is_ok());
+        match wanted.parse() {
+            Ok(number) if !numbers => Ok(number),
+            _ => {
+                let some: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+                let more = if names.len() > SHOWN { ", …" } else { "" };
+                let there = match (&some[..], available) {
+                    ([], Some(all)) => format!("they have numbers, 0 to {}", all.saturating_sub(1)),
+                    ([], None) => "they have numbers, counted from 0".into(),
+                    (some, _) => format!("there are {}{more}", some.join(", ")),
+                };
+                let what = format!("there is no sample \"{wanted}\"; {there}");
+                Err(Error::Unsuitable(what))
+            }
         }
     }
 

@@ -407,7 +407,7 @@ impl Operator {
             };
             if again > 0 {
                 doubts.push(format!(
-                    "{again} of {} {many} stand where another one stands: is the table of one sample only?",
+                    "{again} of {} {many} stand where another one stands: is the table of one sample only? A column that names the samples tells many apart",
                     sensors.len()
                 ));
             }
@@ -416,10 +416,10 @@ impl Operator {
                 let name = &group.values[c].name;
                 match group.kind {
                     Kind::Field => doubts.push(format!(
-                        "no {one} reports {name}: the answer goes by the rest"
+                        "no {one} reports {name}: the answer goes by the rest; it is better where some do"
                     )),
                     Kind::Scalars => doubts.push(format!(
-                        "the parameter {name} is missing: the answer goes by the rest"
+                        "the parameter {name} is missing: the answer goes by the rest; it is better where it is given"
                     )),
                     // No points at all are an answer.
                     Kind::Points => {}
@@ -571,11 +571,12 @@ fn strays(places: &Rows, channels: &[Channel], [one, many]: [&str; 2]) -> Option
     };
     let ends = channels.iter().filter_map(|c| {
         let [lo, hi] = c.range?;
+        let [lo, hi] = [lo, hi].map(|v| v as f32);
         Some(format!("{} in [{lo}, {hi}]", c.label()))
     });
     let ends: Vec<String> = ends.collect();
     Some(format!(
-        "{subject} outside of the box of the training data, {}",
+        "{subject} outside of the box of the training data, {}: what is said there is a guess, unless training data reach so far",
         ends.join(", ")
     ))
 }

@@ -4,12 +4,14 @@ mod curves;
 mod draw;
 mod labels;
 mod panel;
+mod places;
 mod sample;
 
 use std::path::Path;
 
-use crate::data::{Kind, Meta, Rows, Sample};
+use crate::data::{Channel, Kind, Meta, Rows, Sample};
 use crate::error::Result;
+use crate::eval::PlaceErrors;
 use crate::files::ending;
 use crate::plot::draw::ENDINGS;
 use crate::plot::panel::{Marks, Panel, share_frames};
@@ -49,6 +51,11 @@ impl Picture {
     /// The weights ω_j of every head on the sensors of a group, as multiples of the mean weight 1/m.
     pub fn heads(meta: &Meta, sample: &Sample, group: usize, heads: &[Vec<f64>]) -> Self {
         Self::of(sample::head_panels(meta, sample, group, heads), 4)
+    }
+
+    /// Root mean square error and bias of every column of the targets at places, of which `channels` are known.
+    pub fn errors_by_place(channels: &[Channel], places: &[PlaceErrors]) -> Self {
+        Self::of(places::error_panels(channels, places), 2)
     }
 
     /// The loss and the validation errors over the steps of a training.

@@ -194,7 +194,7 @@ fn column(rows: &Rows, k: usize) -> Vec<f64> {
 }
 
 /// One panel of `values` at `coords`, drawn over the first two coordinates; without those that are missing.
-fn panel(
+pub(super) fn panel(
     title: String,
     axes: &[Channel],
     coords: &Rows,

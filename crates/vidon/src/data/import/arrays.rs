@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::data::import::npz::{Archive, NumpyArray};
 use crate::data::import::{Collector, Details, Imported};
-use crate::data::meta::{Channel, Group, Kind, Meta};
+use crate::data::meta::{Channel, Group, Kind, Meta, coordinates};
 use crate::error::{Error, Result};
 
 /// An array, and what its columns are called.
@@ -89,6 +89,11 @@ impl ArrayNames {
         }
     }
 
+    /// The names of the arrays that an archive has.
+    pub fn there(path: &Path) -> Result<Vec<String>> {
+        Ok(Archive::open(path)?.names())
+    }
+
     /// Turns padded NumPy arrays into a dataset. Samples are named by their index.
     pub fn import(&self, path: &Path, details: &Details, out: &Path) -> Result<Imported> {
         let mut archive = Archive::open(path)?;
@@ -99,7 +104,7 @@ impl ArrayNames {
             found
                 .map_err(|usual| {
                     notes.push(format!(
-                        "no array {usual}: all entries of every sample are taken as real"
+                        "no array {usual}: all entries of every sample are taken as real; where fewer are, such an array says how many"
                     ));
                 })
                 .ok()
@@ -138,6 +143,7 @@ impl ArrayNames {
             targets.channels(path, 0, own, "y")?,
             targets.channels(path, 1, own, &own.values.array)?,
         );
+        notes.extend(self.other_names(&meta));
         sides.push(targets);
         let sources = vec![path; sides.len()];
         if details.times.wanted() {
@@ -167,7 +173,7 @@ impl ArrayNames {
                     collector
                         .add(sample, side, coords, values, at)
                         .map_err(|gap| {
-                            let what = "is missing (NaN); fill it, or leave such entries out with --missing skip";
+                            let what = "is missing (NaN); fill it, or leave such entries out with --missing skip, or keep what their other columns have with --missing keep";
                             place(Error::data(path, what), gap)
                         })?;
                 }
@@ -175,6 +181,30 @@ impl ArrayNames {
         }
         collector.notes = notes;
         collector.finish()
+    }
+}
+
+impl ArrayNames {
+    /// Coordinates of targets without names beside named ones of sensors: are they the same?
+    fn other_names(&self, meta: &Meta) -> Option<String> {
+        let (own, theirs) = (meta.space(), coordinates(&meta.query_coords));
+        let named = |arrays: &GroupArrays| !arrays.coords.columns.is_empty();
+        let first = self
+            .groups
+            .iter()
+            .find(|(_, kind, _)| *kind != Kind::Scalars);
+        let doubtful = first.is_some_and(|(_, _, own)| named(own)) && !named(&self.targets);
+        let list = |channels: &[Channel]| {
+            let names: Vec<&str> = channels.iter().map(|c| &c.name[..]).collect();
+            names.join(", ")
+        };
+        (doubtful && own.len() == theirs.len()).then(|| {
+            format!(
+                "the coordinates of the targets are called {}, those of the sensors {}: if they are the same, name them so",
+                list(theirs),
+                list(own)
+            )
+        })
     }
 }
 
@@ -627,5 +657,50 @@ mod tests {
             &|n| n.groups[1].1 = Kind::Field,
             "column drops_values: there is no such array",
         );
+    }
+
+    /// Columns of the usual arrays have names and units, and what is not named is noted.
+    #[test]
+    fn columns_of_an_archive_have_units() {
+        let arrays: Vec<(&str, &[usize], &[f32])> = vec![
+            ("coords", &[2, 1, 2], &[0.0, 8.0, 1.0, 9.0]),
+            ("values", &[2, 1], &[1.0, 2.0]),
+            ("target_coords", &[2, 1, 2], &[0.0, 8.0, 1.0, 9.0]),
+            ("target_values", &[2, 1], &[3.0, 4.0]),
+        ];
+        let (folder, path) = npz(&arrays);
+        assert_eq!(ArrayNames::there(&path).unwrap().len(), 4);
+        let out = folder.path().join("o.parquet");
+        let mut names = ArrayNames::default();
+        let named = |array: &mut NamedArray, columns: &[&str]| {
+            array.columns = columns.iter().map(|c| c.to_string()).collect();
+        };
+        named(&mut names.groups[0].2.coords, &["x", "y"]);
+        named(&mut names.groups[0].2.values, &["p"]);
+        let mut details = Details {
+            units: [
+                ("p".to_string(), "bar".to_string()),
+                ("x".into(), "m".into()),
+            ]
+            .into(),
+            ..Details::default()
+        };
+        let found = names.import(&path, &details, &out).unwrap();
+        let doubt = "the coordinates of the targets are called y0, y1, those of the sensors x, y: if they are the same";
+        assert!(
+            found.notes.iter().any(|n| n.starts_with(doubt)),
+            "{:?}",
+            found.notes
+        );
+        assert_eq!(found.meta.groups[0].values[0].label(), "p [bar]");
+        assert_eq!(found.meta.query_coords[0].unit, "");
+        named(&mut names.targets.coords, &["x", "y"]);
+        let found = names.import(&path, &details, &out).unwrap();
+        assert!(found.notes.iter().all(|n| !n.contains("are called")));
+        assert_eq!(found.meta.query_coords[0].label(), "x [m]");
+        details.units.insert("T".into(), "K".into());
+        let words = names.import(&path, &details, &out).unwrap_err().to_string();
+        let expected = "T is not a column of the import; there are x, y, p, target_values";
+        assert!(words.contains(expected), "{words}");
     }
 }

@@ -5,6 +5,8 @@ use arrow_array::types::{Decimal128Type, Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, downcast_integer_array, downcast_temporal_array};
 use arrow_schema::DataType;
 
+use crate::data::cells::Cells;
+
 /// Every cell as a name, none where it is null; nothing where the type has no names.
 pub(super) fn names(column: &dyn Array) -> Option<Vec<Option<String>>> {
     if let Some(texts) = texts(column) {
@@ -56,6 +58,34 @@ pub(super) fn numbers(column: &dyn Array) -> Option<Vec<Option<Result<f64, ()>>>
         DataType::Null => Some(vec![None; column.len()]),
         _ => None,
     )
+}
+
+/// Every cell as it is: whole numbers and floating-point ones stay such, everything else is text; nothing where the
+/// type has no words.
+pub(super) fn as_they_are(column: &dyn Array) -> Option<Cells> {
+    match column.data_type() {
+        DataType::Float16 | DataType::Float64 => {
+            let known = |v: Option<Result<f64, ()>>| v.and_then(Result::ok).unwrap_or(f64::NAN);
+            Some(Cells::Numbers(
+                numbers(column)?.into_iter().map(known).collect(),
+            ))
+        }
+        DataType::Float32 => {
+            let all = column.as_primitive::<Float32Type>().iter();
+            Some(Cells::Singles(all.map(|v| v.unwrap_or(f32::NAN)).collect()))
+        }
+        // Beyond the reach of whole numbers the words are kept.
+        kind if kind.is_integer() && *kind != DataType::UInt64 => {
+            let parse = |name: Option<String>| name.and_then(|text| text.parse().ok());
+            Some(Cells::Whole(
+                names(column)?.into_iter().map(parse).collect(),
+            ))
+        }
+        _ => {
+            let all = names(column)?.into_iter();
+            Some(Cells::Texts(all.map(Option::unwrap_or_default).collect()))
+        }
+    }
 }
 
 fn texts(column: &dyn Array) -> Option<Vec<Option<String>>> {

@@ -138,6 +138,7 @@ fn channels(meta: &Meta) -> Vec<[&[Channel]; 2]> {
 impl Collector {
     /// `sources` are those of the groups, then that of the targets. Refuses to write over what is read.
     fn new(sources: &[&Path], out: &Path, mut meta: Meta, details: &Details) -> Result<Self> {
+        set_units(&mut meta, &details.units)?;
         set_ranges(&mut meta, &details.ranges)?;
         let (files, whole) = details.times.plan(&meta, out)?;
         let written = |source: &&&Path| files.iter().any(|out| same_file(source, out));
@@ -257,7 +258,7 @@ impl Collector {
                     "numbers are"
                 };
                 self.notes.push(format!(
-                    "{name}: {count} {numbers} smaller than float32 holds ({:.1e}), so that 0 or fewer digits are left, the first at {place} ({first:e})",
+                    "{name}: {count} {numbers} smaller than float32 holds ({:.1e}), so that 0 or fewer digits are left, the first at {place} ({first:e}); choose another unit",
                     f32::MIN_POSITIVE
                 ));
             }
@@ -274,7 +275,7 @@ impl Collector {
                 let slack = COARSEST * (hi - lo);
                 if least < lo - slack || most > hi + slack {
                     let what = format!(
-                        "lies between {least:?} and {most:?}, which is not within its range {lo:?}:{hi:?}"
+                        "lies between {least:?} and {most:?}, which is not within its range {lo:?}:{hi:?}; state a wider one, or leave out what stands outside"
                     );
                     return Err(Error::data(&side.source, what).in_column(&channel.name));
                 }
@@ -357,7 +358,7 @@ impl Collector {
         if whole.is_empty() {
             return Err(Error::data(
                 &self.sides[0].source,
-                "no sample has both sensors and targets",
+                "no sample has both sensors and targets: are the samples' names the same in all tables?",
             ));
         }
         let mut summary = Summary::new(&self.meta);
@@ -385,6 +386,33 @@ impl Collector {
             notes: self.notes,
         })
     }
+}
+
+/// States the units of columns, by their names.
+fn set_units(meta: &mut Meta, units: &HashMap<String, String>) -> Result<()> {
+    for (name, unit) in units {
+        let groups = meta.groups.iter_mut();
+        let groups = groups.flat_map(|g| g.coords.iter_mut().chain(&mut g.values));
+        let all = groups
+            .chain(&mut meta.query_coords)
+            .chain(&mut meta.targets);
+        let own: Vec<&mut Channel> = all.filter(|c| c.name == *name).collect();
+        if own.is_empty() {
+            let mut names: Vec<&str> = Vec::new();
+            for channel in channels(meta).into_iter().flatten().flatten() {
+                if !names.contains(&&channel.name[..]) {
+                    names.push(&channel.name);
+                }
+            }
+            let what = format!(
+                "{name} is not a column of the import; there are {}",
+                names.join(", ")
+            );
+            return Err(Error::setting(format!("a unit for {name}"), what));
+        }
+        own.into_iter().for_each(|c| c.unit = unit.clone());
+    }
+    Ok(())
 }
 
 /// States the ends of coordinates, by their names.

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 
+use crate::data::cells::Cells;
 use crate::data::footer;
 use crate::data::guard::guarded;
 use crate::data::import::cells;
@@ -39,22 +40,64 @@ impl Table {
 
 /// Reads the id column (where there is one) and the number columns of a table.
 pub(crate) fn read_table(path: &Path, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
+    let wanted = Wanted {
+        id,
+        numbers,
+        others: false,
+    };
+    Ok(read(path, &wanted)?.0)
+}
+
+/// Reads number columns, and all the others as they stand there.
+pub(crate) fn read_whole_table(path: &Path, numbers: &[&str]) -> Result<(Table, Others)> {
+    let wanted = Wanted {
+        id: None,
+        numbers,
+        others: true,
+    };
+    read(path, &wanted)
+}
+
+/// Columns that were not asked for by name.
+type Others = Vec<(String, Cells)>;
+
+/// What is asked of a table.
+struct Wanted<'a> {
+    id: Option<&'a str>,
+    numbers: &'a [&'a str],
+    others: bool,
+}
+
+impl Wanted<'_> {
+    /// The positions of the columns asked for by name, and of the others where they are wanted.
+    fn find(&self, path: &Path, found: &[String]) -> Result<(Vec<usize>, Vec<usize>)> {
+        let named: Vec<&str> = self.id.iter().chain(self.numbers).copied().collect();
+        let named = find_columns(path, found, &named)?;
+        let others = (0..found.len()).filter(|i| self.others && !named.contains(i));
+        let others: Vec<usize> = others.collect();
+        let names: Vec<&str> = others.iter().map(|&i| &found[i][..]).collect();
+        find_columns(path, found, &names)?;
+        Ok((named, others))
+    }
+}
+
+fn read(path: &Path, wanted: &Wanted) -> Result<(Table, Others)> {
     let bytes = input::read(path)?;
-    let table = if bytes.is_empty() {
+    let (table, others) = if bytes.is_empty() {
         return Err(Error::data(path, "is empty"));
     } else if bytes.starts_with(b"PAR1") {
-        guarded(path, || read_parquet(path, bytes, id, numbers))?
+        guarded(path, || read_parquet(path, bytes, wanted))?
     } else if bytes.starts_with(b"PK\x03\x04") {
         return Err(Error::data(
             path,
             "is a zip file; name it .npz if it holds NumPy arrays",
         ));
     } else {
-        read_csv(path, &bytes, id, numbers)?
+        read_csv(path, &bytes, wanted)?
     };
     match table.len() {
         0 => Err(Error::data(path, "has a header, but no lines below it")),
-        _ => Ok(table),
+        _ => Ok((table, others)),
     }
 }
 
@@ -100,7 +143,8 @@ fn content_lines<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str
     }
 }
 
-fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Result<Table> {
+fn read_csv(path: &Path, bytes: &[u8], wanted: &Wanted) -> Result<(Table, Others)> {
+    let Wanted { id, numbers, .. } = *wanted;
     let content = content_lines(path, bytes)?;
     let Some((_, first)) = content.first() else {
         return Err(Error::data(path, "is empty"));
@@ -117,7 +161,8 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
         .flexible(true)
         .from_reader(text.as_bytes());
     let mut found: Vec<String> = Vec::new();
-    let mut columns = Vec::new();
+    let (mut columns, mut beside) = (Vec::new(), Vec::new());
+    let mut others: Vec<Vec<String>> = Vec::new();
     let (mut ids, mut lines) = (Vec::new(), Vec::new());
     let mut values = vec![Vec::new(); numbers.len()];
     for (record, &(line, _)) in reader.records().zip(&content) {
@@ -133,8 +178,8 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
         record.trim();
         if columns.is_empty() {
             found = record.iter().map(str::to_string).collect();
-            let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
-            columns = find_columns(path, &found, &wanted)?;
+            (columns, beside) = wanted.find(path, &found)?;
+            others.resize(beside.len(), Vec::new());
             continue;
         }
         if record.len() != found.len() {
@@ -159,13 +204,19 @@ fn read_csv(path: &Path, bytes: &[u8], id: Option<&str>, numbers: &[&str]) -> Re
                 .map_err(|what| place(Error::data(path, what).in_column(column)))?;
             values[i].push(number);
         }
+        for (cells, &c) in others.iter_mut().zip(&beside) {
+            cells.push(record[c].to_string());
+        }
         lines.push(line);
     }
-    Ok(Table {
+    let names = beside.iter().map(|&c| found[c].clone());
+    let others = names.zip(others.into_iter().map(Cells::Texts)).collect();
+    let table = Table {
         ids,
         numbers: values,
         lines: Some(lines),
-    })
+    };
+    Ok((table, others))
 }
 
 /// A number, NaN for a missing one.
@@ -181,7 +232,8 @@ fn parse_number(cell: &str) -> std::result::Result<f64, String> {
     }
 }
 
-fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str]) -> Result<Table> {
+fn read_parquet(path: &Path, bytes: Vec<u8>, wanted: &Wanted) -> Result<(Table, Others)> {
+    let Wanted { id, numbers, .. } = *wanted;
     let parquet_error = |e: &dyn std::fmt::Display| {
         let says = e.to_string();
         match says.contains("ZSTD") || says.contains("BROTLI") {
@@ -201,18 +253,20 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str])
         .iter()
         .map(|f| f.name().clone())
         .collect();
-    let wanted: Vec<&str> = id.into_iter().chain(numbers.iter().copied()).collect();
-    let columns = find_columns(path, &found, &wanted)?;
+    let (columns, beside) = wanted.find(path, &found)?;
     let rows = builder.metadata().file_metadata().num_rows().max(0) as usize;
-    let need = Need::of(rows, 2 * size_of::<f64>() * wanted.len())
-        .and(Need::of(rows, size_of::<String>()));
+    let need = Need::of(rows, 2 * size_of::<f64>() * columns.len())
+        .and(Need::of(rows, size_of::<String>() * (1 + beside.len())));
     need.check().map_err(|what| {
         Error::data(
             path,
             format!("has {rows} rows; to be read the table {what}"),
         )
     })?;
-    let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+    let mask = ProjectionMask::roots(
+        builder.parquet_schema(),
+        columns.iter().chain(&beside).copied(),
+    );
     let reader = builder
         .with_projection(mask)
         .build()
@@ -223,11 +277,23 @@ fn read_parquet(path: &Path, bytes: Vec<u8>, id: Option<&str>, numbers: &[&str])
         numbers: vec![Vec::new(); numbers.len()],
         lines: None,
     };
+    let mut others: Others = Vec::new();
     for batch in reader {
         let batch = batch.map_err(|e| parquet_error(&e))?;
         append_batch(path, id, numbers, &batch, &mut table)?;
+        for &c in &beside {
+            let column = batch.column_by_name(&found[c]).expect("projected");
+            // What has no words, such as a list, is passed over.
+            let Some(cells) = cells::as_they_are(column) else {
+                continue;
+            };
+            match others.iter_mut().find(|(name, _)| *name == found[c]) {
+                Some((_, all)) => all.append(cells),
+                None => others.push((found[c].clone(), cells)),
+            }
+        }
     }
-    Ok(table)
+    Ok((table, others))
 }
 
 fn append_batch(

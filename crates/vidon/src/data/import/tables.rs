@@ -45,7 +45,7 @@ struct SideColumns<'a> {
 impl Columns {
     /// Turns the tables into a dataset.
     pub fn import(&self, details: &Details, out: &Path) -> Result<Imported> {
-        let meta = self.meta(details);
+        let meta = self.meta();
         let sides = self.sides();
         let sources: Vec<&Path> = sides.iter().map(|side| side.table).collect();
         let mut collector = Collector::new(&sources, out, meta, details)?;
@@ -117,11 +117,9 @@ impl Columns {
         Ok(dates)
     }
 
-    fn meta(&self, details: &Details) -> Meta {
+    fn meta(&self) -> Meta {
         let channels = |names: &[String], covariates: &[String]| -> Vec<Channel> {
-            let unit = |name: &String| details.units.get(name).cloned().unwrap_or_default();
             let channel = |name: &String, covariate: bool| Channel {
-                unit: unit(name),
                 covariate,
                 ..Channel::named(name.as_str())
             };
@@ -457,7 +455,7 @@ mod tests {
         // A number that float32 makes 0 of is told, with its place.
         let tiny = TABLE.replace("4,5,6", "4,1e-50,6");
         let (found, _) = import(&tiny, Missing::Refuse).unwrap();
-        let told = "u: 1 number is smaller than float32 holds (1.2e-38), so that 0 or fewer digits are left, the first at line 3 (1e-50)";
+        let told = "u: 1 number is smaller than float32 holds (1.2e-38), so that 0 or fewer digits are left, the first at line 3 (1e-50); choose another unit";
         assert_eq!(found.notes, [told]);
         let values = epoch.replace("17000000", "");
         let (found, _) = import(&values, Missing::Refuse).unwrap();
