@@ -235,6 +235,11 @@ impl Scaling {
         ))
     }
 
+    /// Whether it takes the logarithm of readings.
+    pub(crate) fn takes_logarithms(&self) -> bool {
+        self.groups.iter().any(|own| own.log)
+    }
+
     /// A column of which no number is known has no size, and one that goes too far has none in float32.
     fn check_known(&self, meta: &Meta) -> Result<()> {
         let groups = self.groups.iter().zip(&meta.groups);

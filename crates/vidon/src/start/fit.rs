@@ -25,14 +25,14 @@ use crate::start::field::{
 use crate::start::places;
 
 /// Training samples that are looked at, and readings of each.
-const SAMPLES: usize = 1024;
+pub(super) const SAMPLES: usize = 1024;
 const READINGS: usize = 384;
 /// Samples by which ranges, sizes and noises are judged, and readings of each.
 const JUDGED: usize = 48;
 const READINGS_JUDGED: usize = 192;
 /// Rounds of expectation and maximisation, before the short range is known and after.
-const FIRST_ROUNDS: usize = 4;
-const ROUNDS: usize = 8;
+pub(super) const FIRST_ROUNDS: usize = 4;
+pub(super) const ROUNDS: usize = 8;
 /// ν
 const DRAW: f64 = 5.0;
 /// Choices of the number of functions of a place; products are a third of them, squares a sixth.
@@ -126,7 +126,7 @@ pub(crate) fn fit(
 }
 
 /// With at most so many of its readings and targets as a fit looks at.
-fn fewer(sample: &Sample, group: usize, index: usize) -> Sample {
+pub(super) fn fewer(sample: &Sample, group: usize, index: usize) -> Sample {
     let pick = |count: usize, what: &str| {
         let rng = &mut stream(0, what, index as u64);
         let mut some = index::sample(rng, count, count.min(READINGS)).into_vec();
@@ -204,12 +204,7 @@ fn begin(
         mean: vec![0.0; width],
         covariance: Matrix::from_fn(width, width, diagonal),
         near,
-        places: Places {
-            coords: Vec::new(),
-            effects: Matrix::of(quantities, Vec::new()),
-            between: Matrix::of(quantities, Vec::new()),
-            directions: Matrix::of(width, Vec::new()),
-        },
+        places: Places::none(quantities, width),
     };
     Ok(Field::with_numbers(config, meta, numbers))
 }
@@ -222,7 +217,7 @@ fn mean_and_spread(values: &[f32]) -> [f64; 2] {
     [mean, if variance > 0.0 { variance.sqrt() } else { 1.0 }]
 }
 
-fn examples(field: &Field, samples: &[Sample], group: usize) -> Vec<Example> {
+pub(super) fn examples(field: &Field, samples: &[Sample], group: usize) -> Vec<Example> {
     let example = |s: &Sample| {
         let sensors: &Sensors = &s.groups[group];
         let mut all = field.observe(sensors);
@@ -275,7 +270,11 @@ fn normal(field: &Field, example: &Example) -> Option<Normal> {
 }
 
 /// Moves μ and Σ to where they explain the samples best.
-fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -> Result<()> {
+pub(super) fn expect_and_maximise(
+    field: &mut Field,
+    examples: &[Example],
+    rounds: usize,
+) -> Result<()> {
     let normals = examples
         .par_iter()
         .map(|e| normal(field, e).ok_or_else(indefinite));
@@ -350,7 +349,7 @@ fn surprise(field: &Field, judged: &[Observed]) -> f64 {
 }
 
 /// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
-fn search(field: &mut Field, examples: &[Example]) {
+pub(super) fn search(field: &mut Field, examples: &[Example]) {
     let some = all_along(examples, JUDGED).enumerate();
     let judged: Vec<Observed> = some.map(|(i, e)| part(&e.all, i)).collect();
     let mut best = surprise(field, &judged);
@@ -442,7 +441,7 @@ fn part(observed: &Observed, index: usize) -> Observed {
 }
 
 /// Root mean square error at the targets of samples, each target in units of its spread.
-fn error(field: &Field, samples: &[&Sample]) -> Result<f64> {
+pub(super) fn error(field: &Field, samples: &[&Sample]) -> Result<f64> {
     let own = |s: &&Sample| -> Result<[f64; 2]> {
         let found: Rows = field.predict(&s.groups, &s.query_coords)?;
         let spreads: Vec<f64> = field

@@ -9,13 +9,15 @@ mod features;
 mod field;
 mod fit;
 mod places;
+mod refit;
 #[cfg(test)]
 mod tests;
 
 pub use features::FeaturesConfig;
 pub use field::FieldConfig;
-pub(crate) use field::{Field, FieldKeys};
+pub(crate) use field::{Field, FieldKeys, among_readings};
 pub(crate) use fit::fit as fit_field;
+pub(crate) use refit::refit as refit_field;
 
 use serde::{Deserialize, Serialize};
 

@@ -46,6 +46,9 @@ pub(crate) struct Subject {
     pub data: DataRecipe,
     /// Checksums of what the files hold.
     pub contents: Option<[u32; 2]>,
+    /// Checksum of the numbers that it started from, where it goes on from another training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u32>,
     pub seed: u64,
     /// How values and targets are scaled: normalise, log_values and odd.
     pub scaling: [bool; 3],
@@ -54,7 +57,12 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// `model` with the boxes that it took from the data.
-    pub fn new(recipe: &Recipe, model: &ModelConfig, contents: Option<[u32; 2]>) -> Self {
+    pub fn new(
+        recipe: &Recipe,
+        model: &ModelConfig,
+        contents: Option<[u32; 2]>,
+        origin: Option<u32>,
+    ) -> Self {
         let train = &recipe.train;
         Self {
             model: model.clone(),
@@ -64,6 +72,7 @@ impl Subject {
                 ..recipe.data.clone()
             },
             contents,
+            origin,
             seed: train.seed,
             scaling: [train.normalise, train.log_values, train.symmetries.odd],
             micro_batches: train.micro_batches,
