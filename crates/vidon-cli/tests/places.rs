@@ -26,15 +26,15 @@ validate_every = 10
 
 const IMPORT: &str = "--sample day --field air=air.csv:x,y+height:T --targets asked.csv --target-coords x,y --target-covariates height --target-values T";
 
-/// Days on which forty stations report the temperature, most as sensors and some as targets; every fifth reports
+/// Days on which ninety stations report the temperature, most as sensors and some as targets; every fifth reports
 /// nothing. `offset` moves the stations and the level.
 fn write_tables(dir: &Path, days: u64, offset: f64) {
     let (mut read, mut asked) = (vec![], vec![]);
     for day in 0..days {
         let level = (day as f64).sin();
-        for i in 0..40u64 {
-            let pick = |k: u64| ((i * 7919 + k * 104_729 + i * i * 31) % 997) as f64 / 997.0;
-            let (x, y, height) = (pick(0), pick(1) + offset, pick(2));
+        for i in 0..90u64 {
+            let pick = |step: u64| (i * step % 997) as f64 / 997.0;
+            let (x, y, height) = (pick(379), pick(613) + offset, pick(287));
             let noise = ((day * 31 + i * 17) % 13) as f64 / 130.0;
             let value = 3.0 * level + offset - 2.0 * height + (3.0 * x).cos() + noise;
             let line = format!("d{day},{x},{y},{height},{value}");
@@ -74,14 +74,15 @@ fn places_are_held_out_and_sensors_left_out() {
     let dir = dir.path();
     let words = told(dir, "train r.toml --out whole");
     assert!(
-        words.contains("of 40 places (in ") && words.contains("40 validation samples"),
+        words.contains("of 90 places (in ") && words.contains("40 validation samples"),
         "{words}"
     );
     let begun = dir.join("parts/best.safetensors");
     let long = "train r.toml --out parts --set train.checkpoint_every=1 --steps 1000000";
     interrupt(dir, long, &begun);
     let metrics = std::fs::read_to_string(dir.join("parts/metrics.jsonl")).unwrap();
-    let first = |text: &str| -> Value { serde_json::from_str(text.lines().next().unwrap()).unwrap() };
+    let first =
+        |text: &str| -> Value { serde_json::from_str(text.lines().next().unwrap()).unwrap() };
     let whole = std::fs::read_to_string(dir.join("whole/metrics.jsonl")).unwrap();
     assert_eq!(first(&metrics)["val_error"], first(&whole)["val_error"]);
     succeed(dir, "train r.toml --out again -q");
@@ -96,12 +97,21 @@ fn places_are_held_out_and_sensors_left_out() {
             "--set data.val=air.parquet",
             "data.hold_out: there are validation data of their own",
         ),
-        ("--set data.val_share=2", "a share is more than 0 and less than 1"),
+        (
+            "--set data.val_share=2",
+            "a share is more than 0 and less than 1",
+        ),
         ("--set data.hold_out=stations", "unknown variant `stations`"),
-        ("--set train.left_out=1", "train.left_out = 1: is out of range"),
+        (
+            "--set train.left_out=1",
+            "train.left_out = 1: is out of range",
+        ),
         ("--set train.coefficients=true", "set coefficients = false"),
         ("--set train.sensors=1.5", "a share below 1 such as 0.8"),
-        ("--set train.patience=0", "train.patience = 0: is out of range"),
+        (
+            "--set train.patience=0",
+            "train.patience = 0: is out of range",
+        ),
     ] {
         let found = fail(dir, &format!("train r.toml --out x {settings}"));
         assert!(found.contains(words), "{settings}: {found}");
@@ -113,7 +123,10 @@ fn places_are_held_out_and_sensors_left_out() {
     std::fs::write(dir.join("asked.csv"), asked.replacen(",T\n", ",rain\n", 1)).unwrap();
     succeed(dir, &format!("import {other} --out rain.parquet"));
     let found = fail(dir, "train r.toml --out x --set data.train=rain.parquet");
-    assert!(found.contains("the targets are (rain), the readings (T)"), "{found}");
+    assert!(
+        found.contains("the targets are (rain), the readings (T)"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -130,14 +143,19 @@ fn places_that_do_not_recur_cannot_be_held_out() {
         "import t.csv --sample run --coords x --values u --target-values u --out t.parquet",
     );
     let model = &RECIPE[RECIPE.find("encoders").unwrap()..RECIPE.find("[train]").unwrap()];
-    let recipe = format!("[data]\ntrain = \"t.parquet\"\nhold_out = \"places\"\n[model]\n{model}[train]\nsteps = 2\n");
+    let recipe = format!(
+        "[data]\ntrain = \"t.parquet\"\nhold_out = \"places\"\n[model]\n{model}[train]\nsteps = 2\n"
+    );
     std::fs::write(dir.join("t.toml"), recipe).unwrap();
     let found = fail(dir, "train t.toml");
     assert!(
         found.contains("places do not recur") && found.contains("hold_out = \"samples\""),
         "{found}"
     );
-    succeed(dir, "train t.toml --set data.hold_out=samples --set data.val_share=0.3 -q");
+    succeed(
+        dir,
+        "train t.toml --set data.hold_out=samples --set data.val_share=0.3 -q",
+    );
 }
 
 /// A network of stations elsewhere is learned from where another one ended, without a model in the recipe.
@@ -148,7 +166,7 @@ fn a_training_goes_on_with_other_stations() {
     succeed(dir, "train r.toml --out old -q");
     write_tables(dir, 12, 0.3);
     succeed(dir, &format!("import {IMPORT} --out new.parquet"));
-    let further = "[data]\ntrain = \"new.parquet\"\nval_share = 0.3\n[train]\nbatch = 4\nsteps = 40\nvalidate_every = 1\nrate = 1e-9\npatience = 3\n";
+    let further = "[data]\ntrain = \"new.parquet\"\nval_share = 0.3\n[train]\nbatch = 4\nsteps = 40\nvalidate_every = 1\nrate = 1e-30\npatience = 3\n";
     std::fs::write(dir.join("f.toml"), further).unwrap();
     let words = told(dir, "train f.toml --from old --out new");
     for part in [
@@ -159,7 +177,9 @@ fn a_training_goes_on_with_other_stations() {
     }
     let best = |run: &str| -> f64 {
         let text = std::fs::read_to_string(dir.join(run).join("best.json")).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["error"].as_f64().unwrap()
+        serde_json::from_str::<Value>(&text).unwrap()["error"]
+            .as_f64()
+            .unwrap()
     };
     assert!(best("new") < 0.5, "{}", best("new"));
     // The run stands on its own.
@@ -170,16 +190,28 @@ fn a_training_goes_on_with_other_stations() {
     for (arguments, words) in [
         ("f.toml --from none", "cannot read none"),
         ("f.toml", "missing field `model`"),
-        ("f.toml --from old --set model.core={kind=\"mlp\"}", "missing field"),
-        ("r.toml --from old --set model.decoder.p=5 --set data.train=new.parquet", "leave the section [model] out"),
-        ("f.toml --from old --set train.normalise=false", "the network that the training goes on from sees scaled values"),
+        (
+            "f.toml --from old --set model.core={kind=\"mlp\"}",
+            "missing field",
+        ),
+        (
+            "r.toml --from old --set model.decoder.p=5 --set data.train=new.parquet",
+            "leave the section [model] out",
+        ),
+        (
+            "f.toml --from old --set train.normalise=false",
+            "the network that the training goes on from sees scaled values",
+        ),
     ] {
         let found = fail(dir, &format!("train {arguments} --out x"));
         assert!(found.contains(words), "{arguments}: {found}");
         assert!(!dir.join("x").exists());
     }
     // Its own recipe has its model.
-    succeed(dir, "train r.toml --from old --set data.train=new.parquet --set data.hold_out=samples --steps 2 --out y -q");
+    succeed(
+        dir,
+        "train r.toml --from old --set data.train=new.parquet --set data.hold_out=samples --steps 2 --out y -q",
+    );
     let words = fail(dir, "train f.toml --resume new --from old");
     assert!(words.contains("cannot be used with"), "{words}");
 }

@@ -204,6 +204,8 @@ pub(crate) fn prepare(
     let (size, norms) = (root_mean_square(&train), norms(&train));
     notes.extend(suits::doubts(&meta, &train));
     notes.extend(suits::seen_before(&train, &val));
+    let options = &recipe.train;
+    let views = Views::of(options, &meta, recipe.model.start.is_some())?;
     let start = match &mut recipe.model.start {
         Some(StartConfig::Field(config)) => {
             let (chosen, field) = match &origin {
@@ -217,9 +219,7 @@ pub(crate) fn prepare(
     };
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
     check(recipe, &parts, &meta)?;
-    let options = &recipe.train;
     let samples = train.len();
-    let views = Views::of(options, &meta, start.is_some())?;
     if let Some(views) = views {
         train = views.draw(&train)?;
     }

@@ -751,6 +751,7 @@ fn a_training_goes_on_elsewhere() {
     std::fs::rename(&old, at("moved")).unwrap();
     let mut resumed = Training::resume(&at("parts"), None, None, None, &()).unwrap();
     assert_eq!(resumed.run(&()).unwrap().step, 24);
+    drop(resumed);
     for file in [LAST, BEST] {
         let read = |run: &str| std::fs::read(at(run).join(file)).unwrap();
         assert!(read("whole") == read("parts"), "{file}");
