@@ -432,7 +432,7 @@ mod tests {
                 |some: &[usize]| Rows::of(1, some.iter().map(|&i| i as f32).collect::<Vec<_>>());
             let (asked, read): (Vec<usize>, Vec<usize>) = (0..100)
                 .filter(|i| i % 3 != d % 3)
-                .partition(|i| (i + d) % 5 == 0);
+                .partition(|i| (i + d).is_multiple_of(5));
             Sample::of(
                 rows(&read),
                 values(&read),
@@ -470,7 +470,7 @@ mod tests {
                 assert!(*value as usize % 3 != d % 3);
             }
             let report = (0..100).filter(|i| i % 3 != d % 3);
-            let held = report.filter(|&i| asked.contains(&place(i).map(f32::to_bits).to_vec()));
+            let held = report.filter(|&i| asked.contains(place(i).map(f32::to_bits).as_slice()));
             assert_eq!(sample.targets.len(), held.count());
         }
         assert!(notes[0].contains("of 100 places (in ") && notes[0].contains("30 validation"));
@@ -494,7 +494,7 @@ mod tests {
         assert!(!asked.is_empty() && read.is_disjoint(&asked));
         for (d, sample) in divided.val.iter().enumerate() {
             let mut targets = sample.targets.data().iter();
-            assert!(targets.all(|v| (*v as usize + d) % 5 == 0));
+            assert!(targets.all(|v| (*v as usize + d).is_multiple_of(5)));
         }
     }
 
