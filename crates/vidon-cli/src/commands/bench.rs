@@ -9,7 +9,7 @@ use vidon::data::{Channel, Dataset, Meta, ProblemSource, Rows, Sample};
 use vidon::encoders::HeadsConfig;
 use vidon::problems::{Split, named};
 use vidon::sensors::Layout;
-use vidon::train::{TrainRecipe, Training};
+use vidon::train::{Amount, TrainRecipe, Training};
 use vidon::{ModelConfig, ModelName, Operator};
 use vidon_kernels::{Heads, Isa, fma_peak, time_heads};
 
@@ -198,7 +198,7 @@ impl Bench<'_> {
             let samples = source.collect(batch, &())?;
             let operator = Operator::untrained(&config, source.meta()?, &samples, 0)?;
             let train = TrainRecipe {
-                queries: train,
+                queries: train.map(Amount::Count),
                 ..TrainRecipe::default()
             };
             let sensors = samples.iter().map(|s| s.groups[0].len()).sum();
@@ -229,7 +229,7 @@ impl Bench<'_> {
             let operator = plane_vidon()?;
             let samples = [random_sample(sensors)?];
             let train = TrainRecipe {
-                queries: Some(1000),
+                queries: Some(Amount::Count(1000)),
                 memory_gb: Some(0.0),
                 ..TrainRecipe::default()
             };

@@ -7,7 +7,7 @@ use vidon::files::plain_file;
 use vidon::input;
 use vidon::plot::Picture;
 use vidon::train::{Best, Budget, Outcome, Recipe, Record, Stop, Training};
-use vidon::{Error, Observer};
+use vidon::{Error, ModelConfig, Observer, Operator};
 
 use crate::commands::cache::Cache;
 use crate::failure::{Failure, Result};
@@ -24,11 +24,17 @@ use crate::ui::{Ui, clock, count, grouped, measured, percent};
 /// Ctrl-C saves and says how to go on (and the program ends with code 130, so that nothing that was to follow
 /// does); a second Ctrl-C stops at once. A resumed run is the run that was never
 /// stopped, bit for bit (unless a time budget steers the learning rate: time is never the same twice).
+///
+/// With --from a training goes on from a network that other data have taught, such as another network of stations: its
+/// best weights are where it starts, and its model, scaling and boxes stay. The recipe's section [model] may be left out;
+/// columns and units of the new data must be the same.
 #[derive(Args)]
 #[command(after_help = "Examples:
   vidon train --data stations.parquet --budget 3m
   vidon train recipes/fast/darcy-variable.toml --budget 5m
   vidon train mine.toml --out runs/mine --set train.rate=1e-4 --set model.decoder.p=50
+  vidon train mine.toml --set data.hold_out=places --set train.left_out=0.2 --set train.patience=20
+  vidon train elsewhere.toml --from runs/mine --out runs/elsewhere
   vidon train --resume runs/mine
   vidon train --resume runs/mine --steps 20000")]
 pub struct Arguments {
@@ -51,6 +57,10 @@ pub struct Arguments {
     /// Change a setting of the recipe; may be given several times
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "resume")]
     set: Vec<String>,
+
+    /// Start from the best weights of this run (or from a file of weights), on the recipe's data
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    from: Option<PathBuf>,
 
     /// Go on with the run in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -81,16 +91,21 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
             (training, folder.clone())
         }
         (None, Some(path)) => {
+            let origin = arguments.from.as_deref().map(Operator::load).transpose()?;
             let recipe = match &arguments.data {
                 Some(data) => choose(data, &arguments, &watch)?,
-                None => read(path, &arguments)?,
+                None => read(path, &arguments, origin.as_ref().map(Operator::config))?,
             };
             let stem = path.file_stem().unwrap_or_default();
             let folder = arguments
                 .out
                 .clone()
                 .unwrap_or(Path::new("runs").join(stem));
-            let training = Training::begin(recipe, &folder, cache.as_deref(), &watch);
+            let cache = cache.as_deref();
+            let training = match origin {
+                Some(origin) => Training::begin_from(origin, recipe, &folder, cache, &watch),
+                None => Training::begin(recipe, &folder, cache, &watch),
+            };
             (training.map_err(|e| with_hint(e, &folder))?, folder)
         }
         (None, None) => unreachable!("clap asks for one of them"),
@@ -125,11 +140,15 @@ fn choose(data: &Path, arguments: &Arguments, observer: &dyn Observer) -> Result
     )
 }
 
-fn read(path: &Path, arguments: &Arguments) -> Result<Recipe> {
+/// The recipe; its model may be that of a network.
+fn read(path: &Path, arguments: &Arguments, model: Option<&ModelConfig>) -> Result<Recipe> {
     let text = input::read_text(path)?;
     let (steps, budget) = (arguments.steps, arguments.budget);
-    parse(&text, &arguments.set, steps, budget)
-        .map_err(|what| Failure::Words(format!("{}: {what}", path.display())))
+    parse_with(&arguments.set, steps, budget, |settings| match model {
+        Some(model) => Recipe::parse_for(model, &text, settings),
+        None => Recipe::parse(&text, settings),
+    })
+    .map_err(|what| Failure::Words(format!("{}: {what}", path.display())))
 }
 
 /// The setting that is a limit, if one is.
@@ -147,6 +166,16 @@ pub fn parse(
     steps: Option<u64>,
     budget: Option<Budget>,
 ) -> Result<Recipe> {
+    let parse = |settings: &[String]| Recipe::parse(text, settings);
+    parse_with(settings, steps, budget, parse)
+}
+
+fn parse_with(
+    settings: &[String],
+    steps: Option<u64>,
+    budget: Option<Budget>,
+    parse: impl FnOnce(&[String]) -> vidon::Result<Recipe>,
+) -> Result<Recipe> {
     if let Some(setting) = limit_among(settings)
         && (steps.is_some() || budget.is_some())
     {
@@ -158,7 +187,7 @@ pub fn parse(
     // A limit on the command line makes those of the recipe void, once it has been read.
     settings.extend(steps.map(|n| format!("train.steps={n}")));
     settings.extend(budget.map(|b| format!("train.budget=\"{b}\"")));
-    let mut recipe = Recipe::parse(text, &settings)?;
+    let mut recipe = parse(&settings)?;
     if steps.is_some() || budget.is_some() {
         recipe.train.epochs = None;
         (recipe.train.steps, recipe.train.budget) = (steps, budget);
@@ -251,8 +280,15 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
             grouped(b.step as usize)
         )
     });
+    let early = match training.recipe().train.patience {
+        Some(patience) if outcome.out_of_patience => format!(
+            "; ended early: {} without a better one (patience)",
+            count(patience as usize, "validation")
+        ),
+        _ => String::new(),
+    };
     let done = format!(
-        "{} in {}{best}",
+        "{} in {}{best}{early}",
         count(outcome.step as usize, "step"),
         clock(outcome.seconds)
     );

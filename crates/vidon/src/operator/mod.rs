@@ -582,7 +582,7 @@ fn strays(places: &Rows, channels: &[Channel], [one, many]: [&str; 2]) -> Option
 }
 
 /// How many places are outside of the ranges.
-fn outside(places: &Rows, channels: &[Channel]) -> usize {
+pub(crate) fn outside(places: &Rows, channels: &[Channel]) -> usize {
     let beyond = |(v, c): (&f32, &Channel)| {
         c.range.is_some_and(|[lo, hi]| {
             let (v, slack) = (*v as f64, SLACK * (hi - lo));

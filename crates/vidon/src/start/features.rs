@@ -16,6 +16,9 @@ use crate::spaces::{Basis, Frame};
 const PRODUCT: f64 = 0.3;
 const SQUARE: f64 = 0.1;
 
+/// A covariate goes as far as so many spreads.
+const SPREADS: f64 = 4.0;
+
 /// Which functions; all of it is chosen from the data where a recipe does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -55,6 +58,14 @@ impl Features {
             covariates,
             basis,
         }
+    }
+
+    /// How far coordinates and covariates go.
+    pub fn sides(&self) -> Vec<f64> {
+        let frame = self.basis.frame();
+        let ends = frame.lo.iter().zip(&frame.hi);
+        let spreads = self.covariates.iter().map(|[_, spread]| SPREADS * spread);
+        ends.map(|(lo, hi)| hi - lo).chain(spreads).collect()
     }
 
     pub fn len(&self) -> usize {

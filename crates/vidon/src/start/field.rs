@@ -135,7 +135,7 @@ impl FieldConfig {
 }
 
 /// Where the targets are among the quantities, if they are the group's readings elsewhere.
-pub(super) fn among_readings(group: &Group, meta: &Meta) -> Option<Vec<usize>> {
+pub(crate) fn among_readings(group: &Group, meta: &Meta) -> Option<Vec<usize>> {
     let place = |target: &Channel| {
         let same = |c: &Channel| c.name == target.name && c.unit == target.unit;
         group.values.iter().position(same)

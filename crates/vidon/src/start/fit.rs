@@ -26,22 +26,21 @@ use crate::start::field::{
 use crate::start::places;
 
 /// Training samples that are looked at, and readings of each.
-const SAMPLES: usize = 1024;
+pub(super) const SAMPLES: usize = 1024;
 const READINGS: usize = 384;
 /// Samples by which ranges, sizes and noises are judged, and readings of each.
 const JUDGED: usize = 48;
 const READINGS_JUDGED: usize = 192;
 /// Rounds of expectation and maximisation, before the short range is known and after.
-const FIRST_ROUNDS: usize = 4;
-const ROUNDS: usize = 8;
+pub(super) const FIRST_ROUNDS: usize = 4;
+pub(super) const ROUNDS: usize = 8;
 /// ν
 const DRAW: f64 = 5.0;
 /// Choices of the number of functions of a place; products are a third of them, squares a sixth.
 const FUNCTIONS: [usize; 4] = [6, 12, 20, 36];
-/// Ranges are between such shares of the sides of the box, which of a covariate is so many spreads long.
+/// Ranges are between such shares of how far a coordinate or covariate goes.
 const NARROW: f64 = 64.0;
 const WIDE: f64 = 4.0;
-const SPREADS: f64 = 4.0;
 /// Numbers of functions that are tried without a better one.
 const PATIENCE: usize = 2;
 /// Rounds over the numbers of the short range.
@@ -189,17 +188,16 @@ impl Trials<'_> {
             &plain,
             self.meta,
             self.covariates.clone(),
-            &self.sides(),
             &self.small,
             near,
         )?;
         let examples = examples(&field, &self.small, self.group);
         if fresh {
             expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
-            self.search(&mut field, &examples)?;
+            search(&mut field, &examples, self.observer)?;
         }
         expect_and_maximise(&mut field, &examples, ROUNDS)?;
-        self.search(&mut field, &examples)?;
+        search(&mut field, &examples, self.observer)?;
         expect_and_maximise(&mut field, &examples, FIRST_ROUNDS)?;
         let mut best = Trial {
             miss: error(&field, &self.val)?,
@@ -209,7 +207,7 @@ impl Trials<'_> {
             strength: 0.0,
         };
         for strength in places::STRENGTHS {
-            self.go_on()?;
+            go_on(self.observer)?;
             let (config, known) = places::learn(&plain, self.meta, &field, &examples, strength)?;
             let miss = error(&known, &self.val)?;
             if miss < best.miss {
@@ -235,7 +233,7 @@ impl Trials<'_> {
         let examples = examples(&field, &self.small, self.group);
         let rest = places::without(&field, &examples)?;
         expect_and_maximise(&mut field, &rest, FIRST_ROUNDS)?;
-        self.search(&mut field, &rest)?;
+        search(&mut field, &rest, self.observer)?;
         expect_and_maximise(&mut field, &rest, FIRST_ROUNDS)?;
         let (_, field) = places::learn(&best.config, self.meta, &field, &examples, best.strength)?;
         let miss = error(&field, &self.val)?;
@@ -244,18 +242,10 @@ impl Trials<'_> {
         }
         Ok(best)
     }
-
-    /// An error if somebody wants to stop.
-    fn go_on(&self) -> Result<()> {
-        match self.observer.stopped() {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
-        }
-    }
 }
 
 /// With at most so many of its readings and targets as a fit looks at.
-fn fewer(sample: &Sample, group: usize, index: usize) -> Sample {
+pub(super) fn fewer(sample: &Sample, group: usize, index: usize) -> Sample {
     let pick = |count: usize, what: &str| {
         let rng = &mut stream(0, what, index as u64);
         let mut some = index::sample(rng, count, count.min(READINGS)).into_vec();
@@ -276,7 +266,6 @@ fn begin(
     config: &FieldConfig,
     meta: &Meta,
     covariates: Vec<[f64; 2]>,
-    sides: &[f64],
     samples: &[Sample],
     near: Option<Near>,
 ) -> Result<Field> {
@@ -309,7 +298,8 @@ fn begin(
             }
         }
     }
-    let axes = own.coordinates().len();
+    let features = Features::new(&config.features, covariates.clone());
+    let (axes, sides) = (own.coordinates().len(), features.sides());
     let first = |(i, side): (usize, &f64)| if i < axes { side / 6.0 } else { *side };
     let near = near.unwrap_or_else(|| Near {
         ranges: sides.iter().enumerate().map(first).collect(),
@@ -319,7 +309,6 @@ fn begin(
         ties: vec![0.5; quantities],
         partners,
     });
-    let features = Features::new(&config.features, covariates.clone());
     let amplitudes = features.amplitudes();
     let width = amplitudes.len() * quantities;
     let amplitude = |i: usize| amplitudes[i % amplitudes.len()];
@@ -330,12 +319,7 @@ fn begin(
         mean: vec![0.0; width],
         covariance: Matrix::from_fn(width, width, diagonal),
         near,
-        places: Places {
-            coords: Vec::new(),
-            effects: Matrix::of(quantities, Vec::new()),
-            between: Matrix::of(quantities, Vec::new()),
-            directions: Matrix::of(width, Vec::new()),
-        },
+        places: Places::none(quantities, width),
     };
     Ok(Field::with_numbers(config, meta, numbers))
 }
@@ -348,7 +332,7 @@ fn mean_and_spread(values: &[f32]) -> [f64; 2] {
     [mean, if variance > 0.0 { variance.sqrt() } else { 1.0 }]
 }
 
-fn examples(field: &Field, samples: &[Sample], group: usize) -> Vec<Example> {
+pub(super) fn examples(field: &Field, samples: &[Sample], group: usize) -> Vec<Example> {
     let example = |s: &Sample| {
         let sensors: &Sensors = &s.groups[group];
         let mut all = field.observe(sensors);
@@ -401,7 +385,11 @@ fn normal(field: &Field, example: &Example) -> Option<Normal> {
 }
 
 /// Moves μ and Σ to where they explain the samples best.
-fn expect_and_maximise(field: &mut Field, examples: &[Example], rounds: usize) -> Result<()> {
+pub(super) fn expect_and_maximise(
+    field: &mut Field,
+    examples: &[Example],
+    rounds: usize,
+) -> Result<()> {
     let normals = examples
         .par_iter()
         .map(|e| normal(field, e).ok_or_else(indefinite));
@@ -482,62 +470,65 @@ impl Judged {
     }
 }
 
-impl Trials<'_> {
-    /// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
-    fn search(&self, field: &mut Field, examples: &[Example]) -> Result<()> {
-        let some = all_along(examples, JUDGED).enumerate();
-        let judged: Vec<Judged> = some
-            .map(|(i, e)| Judged::new(field, part(&e.all, i)))
-            .collect();
-        let surprise = |field: &Field| -> f64 {
-            let all = judged.par_iter().map(|j| j.surprise(field));
-            // In order, for the same bits on any number of threads.
-            all.collect::<Vec<f64>>().iter().sum()
-        };
-        let mut best = surprise(field);
-        let mut factor: f64 = 2.0;
-        for _ in 0..SEARCHES {
-            for step in &self.moves(field) {
-                self.go_on()?;
-                for direction in [factor, 1.0 / factor] {
-                    loop {
-                        let before = field.numbers.near.clone();
-                        step.take(&mut field.numbers.near, direction);
-                        let found = match field.numbers.near == before {
-                            true => f64::INFINITY,
-                            false => surprise(field),
-                        };
-                        if found >= best {
-                            field.numbers.near = before;
-                            break;
-                        }
-                        best = found;
+/// Moves ranges, sizes, noises and ties, one after the other, while the readings become less surprising.
+pub(super) fn search(
+    field: &mut Field,
+    examples: &[Example],
+    observer: &dyn Observer,
+) -> Result<()> {
+    let some = all_along(examples, JUDGED).enumerate();
+    let judged: Vec<Judged> = some
+        .map(|(i, e)| Judged::new(field, part(&e.all, i)))
+        .collect();
+    let surprise = |field: &Field| -> f64 {
+        let all = judged.par_iter().map(|j| j.surprise(field));
+        // In order, for the same bits on any number of threads.
+        all.collect::<Vec<f64>>().iter().sum()
+    };
+    let mut best = surprise(field);
+    let mut factor: f64 = 2.0;
+    for _ in 0..SEARCHES {
+        for step in &moves(field) {
+            go_on(observer)?;
+            for direction in [factor, 1.0 / factor] {
+                loop {
+                    let before = field.numbers.near.clone();
+                    step.take(&mut field.numbers.near, direction);
+                    let found = match field.numbers.near == before {
+                        true => f64::INFINITY,
+                        false => surprise(field),
+                    };
+                    if found >= best {
+                        field.numbers.near = before;
+                        break;
                     }
+                    best = found;
                 }
             }
-            factor = factor.sqrt();
         }
-        Ok(())
+        factor = factor.sqrt();
     }
+    Ok(())
+}
 
-    /// All that can be changed.
-    fn moves(&self, field: &Field) -> Vec<Move> {
-        let near = &field.numbers.near;
-        let ranges = self.sides().into_iter().enumerate();
-        let mut moves: Vec<Move> = ranges.map(|(i, side)| Move::Range(i, side)).collect();
-        moves.push(Move::Alone);
-        moves.extend((0..near.sizes.len()).map(Move::Size));
-        moves.extend((0..near.noises.len()).map(Move::Noise));
-        let pairs = near.partners.iter().enumerate().filter(|(q, p)| q < p);
-        moves.extend(pairs.map(|(q, _)| Move::Tie(q)));
-        moves
-    }
+/// All that can be changed.
+fn moves(field: &Field) -> Vec<Move> {
+    let near = &field.numbers.near;
+    let ranges = field.features.sides().into_iter().enumerate();
+    let mut moves: Vec<Move> = ranges.map(|(i, side)| Move::Range(i, side)).collect();
+    moves.push(Move::Alone);
+    moves.extend((0..near.sizes.len()).map(Move::Size));
+    moves.extend((0..near.noises.len()).map(Move::Noise));
+    let pairs = near.partners.iter().enumerate().filter(|(q, p)| q < p);
+    moves.extend(pairs.map(|(q, _)| Move::Tie(q)));
+    moves
+}
 
-    /// How far coordinates and covariates go.
-    fn sides(&self) -> Vec<f64> {
-        let frame = self.frame.lo.iter().zip(&self.frame.hi);
-        let spreads = self.covariates.iter().map(|[_, spread]| SPREADS * spread);
-        frame.map(|(lo, hi)| hi - lo).chain(spreads).collect()
+/// An error if somebody wants to stop.
+fn go_on(observer: &dyn Observer) -> Result<()> {
+    match observer.stopped() {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
     }
 }
 
@@ -583,7 +574,7 @@ fn part(observed: &Observed, index: usize) -> Observed {
 }
 
 /// Root mean square error at the targets of samples, each target in units of its spread.
-fn error(field: &Field, samples: &[&Sample]) -> Result<f64> {
+pub(super) fn error(field: &Field, samples: &[&Sample]) -> Result<f64> {
     let own = |s: &&Sample| -> Result<[f64; 2]> {
         let found: Rows = field.predict(&s.groups, &s.query_coords)?;
         let spreads: Vec<f64> = field

@@ -11,18 +11,20 @@ mod field;
 mod fit;
 mod linear;
 mod places;
+mod refit;
 #[cfg(test)]
 mod tests;
 
 pub use features::FeaturesConfig;
 pub use field::FieldConfig;
-pub(crate) use field::{Field, FieldKeys};
+pub(crate) use field::{Field, FieldKeys, among_readings};
 pub(crate) use fit::fit as fit_field;
 pub use linear::LinearConfig;
 pub(crate) use linear::{
     Asked as LinearAsked, Known as LinearKnown, LinearKeys, LinearMap, Seen, between,
     fit as fit_linear, numbers_of,
 };
+pub(crate) use refit::refit as refit_field;
 
 use serde::{Deserialize, Serialize};
 

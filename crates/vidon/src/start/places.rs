@@ -35,6 +35,27 @@ struct Peculiar {
     off: f64,
 }
 
+impl Places {
+    /// No place is known, of so many quantities and functions of all of them.
+    pub(super) fn none(quantities: usize, width: usize) -> Self {
+        Self {
+            coords: Vec::new(),
+            effects: Matrix::of(quantities, Vec::new()),
+            between: Matrix::of(quantities, Vec::new()),
+            directions: Matrix::of(width, Vec::new()),
+        }
+    }
+}
+
+impl Field {
+    /// The same field, which knows no place by itself; `config` has none either.
+    pub(super) fn without_places(&self, config: &FieldConfig, meta: &Meta) -> Self {
+        let mut numbers = self.numbers.clone();
+        numbers.places = Places::none(numbers.units.len(), numbers.mean.len());
+        Self::with_numbers(config, meta, numbers)
+    }
+}
+
 /// The field with the places that report often, or with what is found of those that it knows already; as it was where
 /// there are none.
 pub(super) fn learn(

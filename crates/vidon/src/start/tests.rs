@@ -7,7 +7,7 @@ use rand::RngExt;
 use crate::data::{Channel, Dataset, Group, Meta, Rows, Sample, Sensors};
 use crate::operator::Operator;
 use crate::rng::stream;
-use crate::start::{FieldConfig, StartConfig, fit_field};
+use crate::start::{Field, FieldConfig, StartConfig, fit_field, refit_field};
 use crate::train::{Recipe, Training};
 
 /// Warmth in a plane: a level that goes up and down with the day, falls with the height, waves a little, and is off at
@@ -73,21 +73,22 @@ fn days(range: std::ops::Range<u64>, later: bool) -> Vec<Sample> {
     range.map(|i| warmth(i, later)).collect()
 }
 
+const RECIPE: &str = r#"
+    [data]
+    train = "warmth.parquet"
+    [model]
+    start = { kind = "field" }
+    encoders = [{ kind = "projection", functions = 6 }]
+    core = { kind = "mlp", hidden = [8] }
+    decoder = { kind = "learned", p = 4, hidden = [8] }
+    [train]
+    batch = 20
+    rate = 1e-2
+    loss = "mse"
+"#;
+
 fn recipe(steps: u64) -> Recipe {
-    let text = r#"
-        [data]
-        train = "warmth.parquet"
-        [model]
-        start = { kind = "field" }
-        encoders = [{ kind = "projection", functions = 6 }]
-        core = { kind = "mlp", hidden = [8] }
-        decoder = { kind = "learned", p = 4, hidden = [8] }
-        [train]
-        batch = 20
-        rate = 1e-2
-        loss = "mse"
-    "#;
-    Recipe::parse(text, &[format!("train.steps={steps}")]).unwrap()
+    Recipe::parse(RECIPE, &[format!("train.steps={steps}")]).unwrap()
 }
 
 fn mean_square(found: &[Rows], samples: &[Sample]) -> f64 {
@@ -307,4 +308,88 @@ fn a_linear_start_says_what_it_does_not_go_with() {
     assert!(words.contains("heads learn"), "{words}");
     let words = refused(projection, "{ kind = \"learned\" }");
     assert!(words.contains("needs a fixed basis"), "{words}");
+}
+
+/// Beside a start every sample is kept in views, with other sensors left out, whose corrections are those of what the
+/// remaining sensors say.
+#[test]
+fn sensors_are_left_out_beside_a_start() {
+    let data = |range| Dataset::from_samples(meta(), days(range, false)).unwrap();
+    let (train, val) = (data(0..40), data(40..60));
+    let trained = |settings: &[&str]| {
+        let settings = settings.iter().map(|s| s.to_string());
+        let settings: Vec<String> = settings.chain(["train.steps=6".into()]).collect();
+        let recipe = Recipe::parse(RECIPE, &settings).unwrap();
+        let mut training = Training::new(recipe, &train, Some(&val), &()).unwrap();
+        training.run(&()).unwrap();
+        Training::operator(&training)
+    };
+    let whole = trained(&[]);
+    let left_out = trained(&["train.left_out=0.3"]);
+    assert_eq!(
+        left_out.entries(),
+        trained(&["train.left_out=0.3"]).entries()
+    );
+    let thinned = trained(&["train.sensors=0.5"]);
+    // The start is the same, and what is learned beside it is not.
+    let differ = |a: &Operator, b: &Operator, field: bool| {
+        let both = a.entries().iter().zip(b.entries());
+        let own = both.filter(|(a, _)| a.name.starts_with("field.") == field);
+        own.filter(|(a, b)| a != b).count()
+    };
+    for other in [&left_out, &thinned] {
+        assert_eq!(differ(&whole, other, true), 0);
+        assert!(differ(&whole, other, false) > 0);
+    }
+    let refused = |settings: &[&str], words: &str| {
+        let settings = settings.iter().map(|s| s.to_string());
+        let settings: Vec<String> = settings.chain(["train.steps=6".into()]).collect();
+        let found = Recipe::parse(RECIPE, &settings)
+            .and_then(|recipe| Training::new(recipe, &train, Some(&val), &()).map(drop));
+        let found = found.err().unwrap().to_string();
+        assert!(found.contains(words), "{found}");
+    };
+    let both = ["train.left_out=0.3", "train.coefficients=true"];
+    refused(&both, "train.left_out: coefficients = true compares");
+    refused(&["train.symmetries={flips=true}"], "leave out symmetries");
+    refused(&["data.hold_out=places"], "validation data of their own");
+    refused(
+        &["train.left_out=1.5"],
+        "train.left_out = 1.5: is out of range",
+    );
+}
+
+/// A field of other days goes on from what it was: a few samples of another place and level are enough, and no samples
+/// make it worse.
+#[test]
+fn a_field_is_made_to_fit_other_samples() {
+    let warmer = |range| {
+        let mut days = days(range, false);
+        for sample in &mut days {
+            let warm = |rows: &mut Rows| rows.data_mut().iter_mut().for_each(|v| *v += 2.0);
+            warm(&mut sample.groups[0].values);
+            warm(&mut sample.targets);
+        }
+        days
+    };
+    let (train, val) = (days(0..60, false), days(60..80, false));
+    let (config, field) = fit_field(&FieldConfig::default(), &meta(), &train, &val, &()).unwrap();
+    let (few, judged, new) = (warmer(100..112), warmer(112..118), warmer(120..150));
+    let missed = |field: &Field| {
+        let found = new
+            .iter()
+            .map(|s| field.predict(&s.groups, &s.query_coords).unwrap());
+        mean_square(&found.collect::<Vec<_>>(), &new).sqrt()
+    };
+    let (moved, refitted) = refit_field(&config, &field, &meta(), &few, &judged, &()).unwrap();
+    assert_eq!(moved.features, config.features);
+    assert!(
+        missed(&refitted) <= missed(&field),
+        "{} {}",
+        missed(&refitted),
+        missed(&field)
+    );
+    assert!(missed(&refitted) < 0.15, "{}", missed(&refitted));
+    let (same, _) = refit_field(&config, &field, &meta(), &train[..3], &val, &()).unwrap();
+    assert_eq!(same.places, config.places);
 }

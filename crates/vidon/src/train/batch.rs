@@ -12,6 +12,7 @@ use crate::network::Entry;
 use crate::operator::{Code, Design};
 use crate::rng::{Rng, stream};
 use crate::spaces::Symmetry;
+use crate::train::amount::Amount;
 use crate::train::coefficients::TargetCoefficients;
 use crate::train::recipe::TrainRecipe;
 use crate::train::samples::{Prepared, TrainingSamples};
@@ -66,7 +67,7 @@ pub(crate) fn draw<'a>(
     step: u64,
 ) -> Result<Vec<StepSample<'a>>> {
     let rng = &mut stream(train.seed, "step", step);
-    let all: Vec<&Prepared> = picked.iter().map(|&i| &samples.train[i]).collect();
+    let all: Vec<&Prepared> = picked.iter().map(|&i| samples.view(i, rng)).collect();
     let groups = &design.meta.groups;
     let sensors: Vec<Vec<Option<Vec<usize>>>> = all
         .iter()
@@ -113,7 +114,8 @@ pub(crate) fn draw<'a>(
 }
 
 /// Some of what is available, without repetition; none where all are wanted.
-fn pick(rng: &mut Rng, wanted: Option<usize>, available: usize) -> Option<Vec<usize>> {
+fn pick(rng: &mut Rng, wanted: Option<Amount>, available: usize) -> Option<Vec<usize>> {
+    let wanted = wanted.map(|w| w.of(available));
     let wanted = wanted.filter(|&n| n < available)?;
     Some(index::sample(rng, available, wanted).into_vec())
 }
@@ -122,7 +124,7 @@ fn pick(rng: &mut Rng, wanted: Option<usize>, available: usize) -> Option<Vec<us
 /// whole.
 fn pick_sensors(
     rng: &mut Rng,
-    wanted: Option<usize>,
+    wanted: Option<Amount>,
     groups: &[Group],
     sensors: &[Sensors],
 ) -> Vec<Option<Vec<usize>>> {
@@ -136,7 +138,7 @@ fn pick_sensors(
 /// Queries and targets of every sample. Shared queries stay shared.
 fn questions(
     samples: &[&Prepared],
-    wanted: Option<usize>,
+    wanted: Option<Amount>,
     rng: &mut Rng,
 ) -> Vec<(Arc<Rows>, Rows)> {
     let first = &samples[0].queries;

@@ -50,6 +50,9 @@ pub(crate) struct Subject {
     pub data: DataRecipe,
     /// Checksums of what the files hold.
     pub contents: Option<[u32; 2]>,
+    /// Checksum of the numbers that it started from, where it goes on from another training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u32>,
     pub seed: u64,
     /// How values and targets are transformed and scaled, and whether about zero.
     pub transforms: BTreeMap<String, Transform>,
@@ -62,7 +65,12 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// `model` with the boxes that it took from the data.
-    pub fn new(recipe: &Recipe, model: &ModelConfig, contents: Option<[u32; 2]>) -> Self {
+    pub fn new(
+        recipe: &Recipe,
+        model: &ModelConfig,
+        contents: Option<[u32; 2]>,
+        origin: Option<u32>,
+    ) -> Self {
         let train = &recipe.train;
         Self {
             model: model.clone(),
@@ -72,6 +80,7 @@ impl Subject {
                 ..recipe.data.clone()
             },
             contents,
+            origin,
             seed: train.seed,
             transforms: train.transforms.clone(),
             scaling: train.scaling,

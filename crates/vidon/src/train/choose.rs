@@ -492,6 +492,8 @@ impl<'a> Chooser<'a> {
             train: some(&self.train, train),
             val: some(&self.val, val),
             contents: None,
+            notes: Vec::new(),
+            origin: None,
         };
         let mut training = Training::put_together(recipe, loaded, None, false, self.observer)?;
         let outcome = training.run(&Silent(self.observer))?;

@@ -14,6 +14,7 @@ use crate::rng::stream;
 use crate::spaces::linalg::Matrix;
 use crate::spaces::{Basis, all_along};
 use crate::start::{LinearAsked, LinearKnown, LinearMap, Seen, between, fit_linear, numbers_of};
+use crate::train::amount::Amount;
 use crate::train::batch::{Asked, draw};
 use crate::train::recipe::TrainRecipe;
 use crate::train::samples::TrainingSamples;
@@ -51,7 +52,7 @@ pub(super) fn fit(
         blocks,
     };
     let images = if options.symmetries.any() { IMAGES } else { 1 };
-    let all: Vec<usize> = (0..samples.train.len()).collect();
+    let all: Vec<usize> = (0..samples.len()).collect();
     let room = MOST_WORK / (inputs * basis.len() * components).max(1) / images as usize;
     let some = all_along(&all, room.max(LEAST))
         .copied()
@@ -60,13 +61,7 @@ pub(super) fn fit(
     let options = TrainRecipe {
         queries: match &samples.targets {
             Some(_) => None,
-            None => Some(
-                options
-                    .queries
-                    .unwrap_or(QUERIES)
-                    .min(QUERIES)
-                    .min(most.max(1)),
-            ),
+            None => Some(Amount::Count(QUERIES.min(most.max(1)))),
         },
         ..options.clone()
     };

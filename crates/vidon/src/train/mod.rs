@@ -4,18 +4,22 @@
 //! All randomness of step k comes from the seed and k. A training that was stopped and resumed is the
 //! training that was never stopped, bit for bit.
 
+mod amount;
 mod batch;
 mod budget;
 mod checkpoint;
 mod choose;
 mod coefficients;
 mod events;
+mod held_out;
 mod linear_start;
 mod loss;
 mod metric;
 mod metrics;
 mod optimiser;
+mod origin;
 mod outcome;
+mod readings;
 mod recipe;
 pub(crate) mod run_folder;
 mod samples;
@@ -23,14 +27,16 @@ mod schedule;
 mod state_of_run;
 mod step;
 mod suits;
+mod views;
 
+pub use amount::Amount;
 pub use budget::Budget;
 pub use checkpoint::Best;
 pub use metric::Metric;
 pub use metrics::Record;
 pub use optimiser::Optimiser;
 pub use outcome::{Outcome, Stop};
-pub use recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
+pub use recipe::{DataRecipe, HoldOut, Loss, Recipe, TrainRecipe};
 pub use samples::Floors;
 pub use schedule::Schedule;
 pub use state_of_run::RunState;
@@ -50,6 +56,7 @@ use crate::observer::Observer;
 use crate::operator::{Design, Operator};
 use crate::train::batch::{Order, draw};
 use crate::train::checkpoint::{Losses, State, Subject};
+use crate::train::held_out::{Divided, check_nothing_is_held_out, hold_out};
 use crate::train::metrics::now;
 use crate::train::run_folder::{BEST, RunFolder};
 use crate::train::samples::{Known, Loaded, TrainingSamples, prepare};
@@ -79,42 +86,99 @@ pub struct Training {
 }
 
 impl Training {
-    /// On samples in memory, without any folder. Where no validation samples are given, the last tenth is
-    /// held out.
+    /// On samples in memory, without any folder. Where no validation samples are given, a part is held out, as the
+    /// recipe says.
     pub fn new(
         recipe: Recipe,
         train: &Dataset,
         val: Option<&Dataset>,
         observer: &dyn Observer,
     ) -> Result<Self> {
+        Self::in_memory(None, recipe, train, val, observer)
+    }
+
+    /// The same from an operator that other data have taught: its weights are where the training starts, and its
+    /// scaling and frames stay. Model, columns and units must be the same.
+    pub fn new_from(
+        origin: Operator,
+        recipe: Recipe,
+        train: &Dataset,
+        val: Option<&Dataset>,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        Self::in_memory(Some(origin), recipe, train, val, observer)
+    }
+
+    fn in_memory(
+        origin: Option<Operator>,
+        mut recipe: Recipe,
+        train: &Dataset,
+        val: Option<&Dataset>,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        if let Some(origin) = &origin {
+            origin::take_model(&mut recipe, origin)?;
+        }
         let mut meta = train.meta()?;
         meta.query_grid = None;
-        let mut samples = train.collect(train.usual(), observer)?;
-        let val = match val {
+        let samples = train.collect(train.usual(), observer)?;
+        let Divided { train, val, notes } = match val {
             Some(val) => {
+                check_nothing_is_held_out(&recipe.data)?;
                 let both = ["the training data", "the validation data"];
                 meta.check_same_channels(&val.meta()?, both)?;
-                val.collect(val.usual(), observer)?
+                Divided {
+                    train: samples,
+                    val: val.collect(val.usual(), observer)?,
+                    notes: Vec::new(),
+                }
             }
-            None => samples::hold_out(&mut samples, recipe.data.val_samples)?,
+            None => hold_out(&recipe.data, &meta, samples)?,
         };
         let loaded = Loaded {
             meta,
-            train: samples,
+            train,
             val,
             contents: None,
+            notes,
+            origin,
         };
         Self::put_together(recipe, loaded, None, false, observer)
     }
 
     /// A new run in `folder`, which must not hold one yet. `cache` keeps computed functions.
     pub fn begin(
+        recipe: Recipe,
+        folder: &Path,
+        cache: Option<&Path>,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        Self::in_folder(None, recipe, folder, cache, observer)
+    }
+
+    /// The same from an operator that other data have taught, as [`new_from`](Self::new_from). The folder keeps a copy
+    /// of it.
+    pub fn begin_from(
+        origin: Operator,
+        recipe: Recipe,
+        folder: &Path,
+        cache: Option<&Path>,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        Self::in_folder(Some(origin), recipe, folder, cache, observer)
+    }
+
+    fn in_folder(
+        origin: Option<Operator>,
         mut recipe: Recipe,
         folder: &Path,
         cache: Option<&Path>,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let folder = RunFolder::make(folder)?;
+        if let Some(origin) = &origin {
+            origin::take_model(&mut recipe, origin)?;
+        }
+        let mut folder = RunFolder::make(folder)?;
         for file in [&mut recipe.data.train, &mut recipe.data.val]
             .into_iter()
             .flatten()
@@ -123,7 +187,11 @@ impl Training {
         }
         // A path that cannot be written is found before the long part.
         recipe.to_toml()?;
-        let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
+        let mut loaded = Loaded::of_recipe(&recipe, cache, observer)?;
+        if let Some(origin) = &origin {
+            folder.save_origin(origin)?;
+        }
+        loaded.origin = origin;
         let mut training = Self::put_together(recipe, loaded, Some(folder), false, observer)?;
         let operator = training.operator();
         operator.in_physical_units(training.answers(&operator, 1)?)?;
@@ -155,7 +223,8 @@ impl Training {
             (recipe.train.steps, recipe.train.budget) = (steps, budget);
             recipe.train.epochs = None;
         }
-        let loaded = Loaded::of_recipe(&recipe, cache, observer)?;
+        let mut loaded = Loaded::of_recipe(&recipe, cache, observer)?;
+        loaded.origin = run.read_origin()?;
         if plain_file(folder, BEST)?.exists() {
             let both = ["the training so far", "the data now"];
             let before = Operator::load(folder)?;
@@ -194,8 +263,9 @@ impl Training {
         }
         let with_mean = recipe.train.ema.is_some();
         let contents = loaded.contents;
+        let origin = loaded.origin.as_ref().map(origin::checksum);
         let options = recipe.clone();
-        let subject = |config: &ModelConfig| Subject::new(&options, config, contents);
+        let subject = |config: &ModelConfig| Subject::new(&options, config, contents, origin);
         let mut state = None;
         let mut load = |config: &ModelConfig, entries: &[Entry]| {
             let folder = folder.as_ref().expect("what is resumed has a folder");
@@ -331,14 +401,15 @@ impl Training {
     /// out again.
     pub fn activation_bytes(&self) -> (usize, usize) {
         let train = &self.recipe.train;
-        let count = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
+        let count = |all: usize, limit: Option<Amount>| limit.map_or(all, |l| l.of(all));
         let samples = &self.samples.train;
         let sensors = samples.iter().map(|s| s.seen_sensors()).max().unwrap_or(0);
         let queries = match self.samples.targets {
             Some(_) => 0,
             None => samples.iter().map(|s| s.queries.len()).max().unwrap_or(0),
         };
-        let batch = train.batch.min(samples.len()).div_ceil(train.micro_batches);
+        let batch = train.batch.min(self.samples.len());
+        let batch = batch.div_ceil(train.micro_batches);
         let sensors = batch * count(sensors, train.sensors);
         let queries = batch * count(queries, train.queries);
         let limit = memory_limit();
@@ -357,7 +428,7 @@ impl Training {
     }
 
     fn steps_per_epoch(&self) -> u64 {
-        self.samples.train.len().div_ceil(self.recipe.train.batch) as u64
+        self.samples.len().div_ceil(self.recipe.train.batch) as u64
     }
 
     /// Trains to the end of the recipe, or until `observer` wants to stop.
@@ -369,6 +440,7 @@ impl Training {
         let (mut saved, mut saved_step) = (Instant::now(), step_before);
         let mut recorded = (Instant::now(), self.step());
         let (mut last_loss, mut samples) = (None, 0);
+        let mut out_of_patience = false;
         let mut stop = loop {
             let step = self.step();
             let share = self
@@ -420,7 +492,9 @@ impl Training {
                 0.0
             };
             observer.status(&record, share, eta);
-            if share >= 1.0 {
+            let best = self.state.progress.best.map(|b| b.step);
+            out_of_patience = self.recipe.train.out_of_patience(step, best, per_epoch);
+            if share >= 1.0 || out_of_patience {
                 break Stop::Finished;
             }
             if observer.stopped() {
@@ -457,6 +531,7 @@ impl Training {
         }
         Ok(Outcome {
             stop,
+            out_of_patience,
             step: self.step(),
             seconds: self.state.progress.seconds,
             best: self.kept,
@@ -484,7 +559,7 @@ impl Training {
     /// One step; gives its loss and number of samples, and changes nothing if the loss is not finite.
     fn advance(&mut self) -> Result<(f64, usize)> {
         let (step, rate, train) = (self.step(), self.rate(), &self.recipe.train);
-        let all = self.samples.train.len();
+        let all = self.samples.len();
         let picked = self.order.batch(train, all, step);
         let (design, entries) = (&self.design, &self.entries);
         let batch = draw(train, design, entries, &self.samples, picked, step)?;
@@ -561,7 +636,7 @@ impl Training {
 
 impl Operator {
     /// Learns from samples by a recipe, and gives the operator that did best on the validation data: the last
-    /// tenth of the samples, or as many as the recipe says.
+    /// tenth of the samples, or what else the recipe holds out.
     pub fn fit(data: &Dataset, recipe: &Recipe, observer: &dyn Observer) -> Result<Operator> {
         let mut training = Training::new(recipe.clone(), data, None, &())?;
         let outcome = training.run(observer)?;

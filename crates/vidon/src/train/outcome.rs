@@ -5,7 +5,7 @@ use crate::train::Best;
 /// Why a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Steps, epochs or budget are used up.
+    /// Steps, epochs, budget or patience are used up.
     Finished,
     /// The user asked for it.
     Interrupted,
@@ -17,6 +17,8 @@ pub enum Stop {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub stop: Stop,
+    /// Whether it was the recipe's patience that ended it.
+    pub out_of_patience: bool,
     pub step: u64,
     pub seconds: f64,
     pub best: Option<Best>,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
@@ -13,6 +14,7 @@ use crate::input;
 use crate::problems::{Parameters, Split, named};
 use crate::sensors::Layout;
 use crate::spaces::Symmetries;
+use crate::train::amount::Amount;
 use crate::train::budget::Budget;
 use crate::train::metric::Metric;
 use crate::train::optimiser::Optimiser;
@@ -45,8 +47,23 @@ pub struct DataRecipe {
     pub train_samples: Option<usize>,
     pub val_samples: Option<usize>,
     pub train: Option<PathBuf>,
-    /// None: the last tenth of `train` is held out.
+    /// None: a part of `train` is held out.
     pub val: Option<PathBuf>,
+    /// What is held out where no validation data are given.
+    pub hold_out: HoldOut,
+    /// How much of it; a tenth of the samples, a fifth of the places where not given.
+    pub val_share: Option<f64>,
+}
+
+/// What validation data consist of that are held out of the training data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldOut {
+    /// The last samples.
+    #[default]
+    Samples,
+    /// Places that recur from sample to sample, in blocks of neighbours; `seed` draws them.
+    Places,
 }
 
 impl DataRecipe {
@@ -113,8 +130,10 @@ pub struct TrainRecipe {
     /// gives bits of its own.
     pub micro_batches: usize,
     /// Sensors and queries of a sample that a step uses, drawn anew each time; all where not given.
-    pub sensors: Option<usize>,
-    pub queries: Option<usize>,
+    pub sensors: Option<Amount>,
+    pub queries: Option<Amount>,
+    /// Share of a sample's sensors that a step does not see, and asks for as further targets.
+    pub left_out: Option<f64>,
     /// Fit the targets once in the functions of a fixed basis and compare coefficients with coefficients, in
     /// place of values at queries. Where not given, the number of targets decides.
     pub coefficients: Option<bool>,
@@ -145,6 +164,8 @@ pub struct TrainRecipe {
     pub steps: Option<u64>,
     pub epochs: Option<f64>,
     pub budget: Option<Budget>,
+    /// Validations in a row without a better one that end the training.
+    pub patience: Option<u64>,
     /// Steps between validations; once an epoch where not given.
     pub validate_every: Option<u64>,
     /// Steps between checkpoints; every half minute where not given.
@@ -161,6 +182,7 @@ impl Default for TrainRecipe {
             micro_batches: 1,
             sensors: None,
             queries: None,
+            left_out: None,
             coefficients: None,
             symmetries: Symmetries::default(),
             loss: Loss::Mse,
@@ -178,6 +200,7 @@ impl Default for TrainRecipe {
             steps: None,
             epochs: None,
             budget: None,
+            patience: None,
             validate_every: None,
             checkpoint_every: None,
             validation_queries: None,
@@ -193,10 +216,41 @@ impl Recipe {
 
     /// From TOML, with settings such as `train.rate=1e-4` put over it.
     pub fn parse(text: &str, settings: &[String]) -> Result<Self> {
+        let recipe: Self = Self::read_as(text, settings)?;
+        recipe.train.check()?;
+        Ok(recipe)
+    }
+
+    /// The same for a training that goes on from a network: where the section `[model]` is left out, it is that of the
+    /// network.
+    pub fn parse_for(model: &ModelConfig, text: &str, settings: &[String]) -> Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Open {
+            #[serde(default)]
+            data: DataRecipe,
+            model: Option<ModelConfig>,
+            #[serde(default)]
+            train: TrainRecipe,
+        }
+        let Open {
+            data,
+            model: own,
+            train,
+        } = Self::read_as(text, settings)?;
+        train.check()?;
+        Ok(Self {
+            data,
+            model: own.unwrap_or_else(|| model.clone()),
+            train,
+        })
+    }
+
+    fn read_as<T: DeserializeOwned>(text: &str, settings: &[String]) -> Result<T> {
         let words = |e: toml::de::Error| Error::setting("recipe", e.to_string().trim_end());
-        let recipe: Self = match settings {
+        match settings {
             // Errors then name the line.
-            [] => toml::from_str(text).map_err(words)?,
+            [] => toml::from_str(text).map_err(words),
             _ => {
                 let mut table: toml::Table = toml::from_str(text).map_err(words)?;
                 for setting in settings {
@@ -211,11 +265,9 @@ impl Recipe {
                     let value = parse_value(value.trim()).map_err(refuse)?;
                     put(&mut table, key.trim(), value).map_err(refuse)?;
                 }
-                table.try_into().map_err(words)?
+                table.try_into().map_err(words)
             }
-        };
-        recipe.train.check()?;
-        Ok(recipe)
+        }
     }
 
     /// An error where a path is not Unicode.
@@ -279,8 +331,8 @@ impl TrainRecipe {
                 1.0,
                 4096.0,
             ),
-            ("sensors", self.sensors.map(|n| n as f64), 1.0, f64::MAX),
-            ("queries", self.queries.map(|n| n as f64), 1.0, f64::MAX),
+            ("left_out", self.left_out, f64::MIN_POSITIVE, 1.0 - 1e-9),
+            ("patience", self.patience.map(|n| n as f64), 1.0, f64::MAX),
             ("rate", Some(self.rate), f64::MIN_POSITIVE, f64::MAX),
             ("decay", Some(self.decay), 0.0, f64::MAX),
             ("clip", self.clip, f64::MIN_POSITIVE, f64::MAX),
@@ -315,6 +367,12 @@ impl TrainRecipe {
                 _ => {}
             }
         }
+        if self.compares_coefficients() && self.left_out.is_some() {
+            return refuse(
+                "left_out",
+                "coefficients = true compares the decoder's coefficients with those of all targets; sensors that are left out are further targets, other ones in every view: set coefficients = false",
+            );
+        }
         if self.compares_coefficients() && self.queries.is_some() {
             return refuse(
                 "queries",
@@ -348,6 +406,20 @@ impl TrainRecipe {
     /// Whether steps compare coefficients; of a recipe that leaves it open, not before the data have decided.
     pub(crate) fn compares_coefficients(&self) -> bool {
         self.coefficients == Some(true)
+    }
+
+    /// Whether as many validations as are waited for were no better than that of step `best`.
+    pub(crate) fn out_of_patience(
+        &self,
+        step: u64,
+        best: Option<u64>,
+        steps_per_epoch: u64,
+    ) -> bool {
+        let every = self.validate_every.unwrap_or(steps_per_epoch);
+        match (self.patience, best) {
+            (Some(patience), Some(best)) => step.saturating_sub(best) / every >= patience,
+            _ => false,
+        }
     }
 
     /// How much of the training is over, 0 to 1, after `step` steps and so many seconds.

@@ -6,6 +6,7 @@
 //! | `best.safetensors`, `best.json` | the operator with the smallest validation error: what `eval` and `predict` use |
 //! | `last.safetensors` | the operator at the end |
 //! | `checkpoint.safetensors` | everything needed to go on |
+//! | `origin.safetensors` | the operator that it started from, where that learned elsewhere |
 //! | `metrics.jsonl`, `events.out.tfevents.vidon` | loss, rate, speed and validation error over the steps |
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const RECIPE: &str = "recipe.toml";
 pub(crate) const LAST: &str = "last.safetensors";
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+pub(crate) const ORIGIN: &str = "origin.safetensors";
 /// Beside the best operator: which it is. It may be newer than the checkpoint.
 pub(crate) const BEST_NOTE: &str = "best.json";
 pub(crate) const LINES: &str = "metrics.jsonl";
@@ -151,6 +153,16 @@ impl RunFolder {
     pub fn load_state(&self, entries: &[Entry], mean: bool, subject: &Subject) -> Result<State> {
         let path = plain_file(&self.path, CHECKPOINT)?;
         State::load(entries, mean, subject, &path)
+    }
+
+    /// Keeps what the training starts from: where that comes from may change.
+    pub fn save_origin(&mut self, operator: &Operator) -> Result<()> {
+        operator.save(&self.place(ORIGIN)?)
+    }
+
+    pub fn read_origin(&self) -> Result<Option<Operator>> {
+        let path = plain_file(&self.path, ORIGIN)?;
+        path.exists().then(|| Operator::load(&path)).transpose()
     }
 
     /// Which operator is kept as the best.

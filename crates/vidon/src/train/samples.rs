@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use rand::RngExt;
 use rand::seq::index;
 use rayon::prelude::*;
 
@@ -18,14 +19,19 @@ use crate::error::{Error, Result};
 use crate::eval::relative_l2;
 use crate::network::Entry;
 use crate::observer::Observer;
-use crate::operator::{Code, Design, Parts};
-use crate::rng::stream;
+use crate::operator::{Code, Design, Operator, Parts};
+use crate::rng::{Rng, stream};
+use crate::sensors::Layout;
 use crate::spaces::{Basis, LeastSquares, all_along};
 use crate::start::{Field, StartConfig, fit_field};
+use crate::train::amount::Amount;
 use crate::train::coefficients::{TargetFits, choose};
+use crate::train::held_out::{Divided, check_nothing_is_held_out, hold_out};
 use crate::train::linear_start;
-use crate::train::recipe::{Recipe, TrainRecipe};
+use crate::train::origin;
+use crate::train::recipe::{HoldOut, Recipe, TrainRecipe};
 use crate::train::suits;
+use crate::train::views::Views;
 
 /// Training samples whose fits are compared with their targets, and targets of each.
 const LOOKED_AT: usize = 16;
@@ -38,6 +44,10 @@ pub(crate) struct Loaded {
     pub val: Vec<Sample>,
     /// Checksums of training and validation samples, where they are from files.
     pub contents: Option<[u32; 2]>,
+    /// How they were divided, in words.
+    pub notes: Vec<String>,
+    /// What the training goes on from, where that is not the beginning.
+    pub origin: Option<Operator>,
 }
 
 impl Loaded {
@@ -49,6 +59,9 @@ impl Loaded {
     ) -> Result<Self> {
         let (train, val) = recipe.data.sources(cache)?;
         let data = &recipe.data;
+        if val.is_some() {
+            check_nothing_is_held_out(data)?;
+        }
         let collect = |source: &Dataset, wanted: Option<usize>, name: &str| {
             let there = source.available();
             let refuse = |what: String| Error::setting(format!("data.{name}_samples"), what);
@@ -63,36 +76,29 @@ impl Loaded {
         };
         let (mut meta, files) = (train.meta()?, train.available().is_some());
         meta.query_grid = None;
-        let mut samples = collect(&train, data.train_samples, "train")?;
-        let val = match &val {
+        let samples = collect(&train, data.train_samples, "train")?;
+        let Divided { train, val, notes } = match &val {
             Some(source) => {
                 let both = ["the training data", "the validation data"];
                 meta.check_same_channels(&source.meta()?, both)?;
-                collect(source, data.val_samples, "val")?
+                Divided {
+                    train: samples,
+                    val: collect(source, data.val_samples, "val")?,
+                    notes: Vec::new(),
+                }
             }
-            None => hold_out(&mut samples, data.val_samples)?,
+            None => hold_out(data, &meta, samples)?,
         };
-        let contents = files.then(|| [checksum(&samples), checksum(&val)]);
+        let contents = files.then(|| [checksum(&train), checksum(&val)]);
         Ok(Self {
             meta,
-            train: samples,
+            train,
             val,
             contents,
+            notes,
+            origin: None,
         })
     }
-}
-
-/// Takes the last samples, a tenth where no number is given.
-pub(crate) fn hold_out(samples: &mut Vec<Sample>, wanted: Option<usize>) -> Result<Vec<Sample>> {
-    let held = wanted.unwrap_or((samples.len() / 10).max(1));
-    if held == 0 || held >= samples.len() {
-        let what = format!(
-            "{held} of {} samples cannot be held out for validation; give validation data",
-            samples.len()
-        );
-        return Err(Error::setting("data.val_samples", what));
-    }
-    Ok(samples.split_off(samples.len() - held))
 }
 
 /// A training sample: its code where that never changes, its scaled sensors otherwise.
@@ -114,7 +120,9 @@ impl Prepared {
 }
 
 pub(crate) struct TrainingSamples {
+    /// One view of every sample after the other.
     pub train: Vec<Prepared>,
+    pub views: usize,
     pub val: Vec<Sample>,
     pub val_codes: Vec<Code>,
     /// Root mean square of all training targets, before scaling.
@@ -134,6 +142,7 @@ impl TrainingSamples {
     pub fn in_memory(train: Vec<Prepared>) -> Self {
         Self {
             train,
+            views: 1,
             val: Vec::new(),
             val_codes: Vec::new(),
             size: 1.0,
@@ -141,6 +150,19 @@ impl TrainingSamples {
             floors: Floors::default(),
             notes: Vec::new(),
             choice: None,
+        }
+    }
+
+    /// Training samples.
+    pub fn len(&self) -> usize {
+        self.train.len() / self.views
+    }
+
+    /// One of the views of a sample.
+    pub fn view(&self, sample: usize, rng: &mut Rng) -> &Prepared {
+        match self.views {
+            1 => &self.train[sample],
+            views => &self.train[rng.random_range(0..views) * self.len() + sample],
         }
     }
 }
@@ -170,22 +192,40 @@ pub(crate) fn prepare(
         mut meta,
         mut train,
         mut val,
+        mut notes,
+        origin,
         ..
     } = loaded;
-    check_periods(recipe, &meta)?;
-    fill_ranges(&mut meta, &train);
-    recipe.model.fill_frames(&meta);
-    recipe.model.mark_gaps(&mut meta);
-    let mut notes = suits::doubts(&meta, &train);
+    match &origin {
+        Some(origin) => {
+            origin::take_units(&mut recipe.train, origin)?;
+            meta = origin::describe(origin, meta, &[&train, &val])?;
+        }
+        None => {
+            check_periods(recipe, &meta)?;
+            fill_ranges(&mut meta, &train);
+            recipe.model.fill_frames(&meta);
+            recipe.model.mark_gaps(&mut meta);
+        }
+    }
+    notes.extend(suits::doubts(&meta, &train));
     notes.extend(suits::seen_before(&train, &val));
     let transforms = transforms(recipe, &meta)?;
     transform(&transforms, &mut train).map_err(|e| e.of("training"))?;
     let looks = transformed(&transforms, &val).map_err(|e| e.of("validation"))?;
+    if let Some(origin) = &origin {
+        notes.extend(origin::unseen(origin, &train));
+    }
     let (size, norms) = (root_mean_square(&train), norms(&train));
     let fresh = known.is_none();
+    let fielded = matches!(recipe.model.start, Some(StartConfig::Field(_)));
+    let views = Views::of(&recipe.train, &meta, fielded)?;
     let fitted = match &mut recipe.model.start {
         Some(StartConfig::Field(config)) if fresh => {
-            let (chosen, field) = fit_field(config, &meta, &train, &looks, observer)?;
+            let (chosen, field) = match &origin {
+                Some(origin) => origin::refit(origin, &meta, &train, &looks, observer)?,
+                None => fit_field(config, &meta, &train, &looks, observer)?,
+            };
             *config = chosen;
             Some(field)
         }
@@ -201,7 +241,14 @@ pub(crate) fn prepare(
     let choice = choice.map(|(compared, why)| format!("coefficients = {compared}: {why}"));
     let compared = recipe.train.compares_coefficients();
     check(recipe, &parts, &meta)?;
-    check_room(&recipe.train, &parts, &train)?;
+    let samples = train.len();
+    if let Some(views) = views {
+        train = views.draw(&train)?;
+    }
+    check_room(&recipe.train, &parts, samples, &train)?;
+    if let Some(origin) = &origin {
+        origin::take_numbers(&mut entries, origin);
+    }
     if let Some(known) = known {
         entries = known(parts.config(), &entries)?;
     }
@@ -211,7 +258,7 @@ pub(crate) fn prepare(
     // As it was stored, for the same bits later.
     let start = parts.field(&entries, &meta);
     if let Some(start) = &start {
-        leave_corrections(start, &mut train)?;
+        leave_corrections(start, samples, &mut train)?;
     }
     let options = &recipe.train;
     let odd = options.symmetries.odd;
@@ -220,7 +267,10 @@ pub(crate) fn prepare(
         // Sines answer 0 on the boundary, and what has nothing to correct answers 0: scaling must not move it.
         targets: odd || recipe.model.decoder.vanishes() || start.is_some(),
     };
-    let scaling = Scaling::fit(&meta, &train, options.scaling, centred)?;
+    let scaling = match &origin {
+        Some(origin) => origin.scaling().cloned(),
+        None => Scaling::fit(&meta, &train, options.scaling, centred)?,
+    };
     let design = Design::new(parts, meta, transforms, scaling, options.symmetries);
     if let Some(layout) = recipe.data.layout {
         design.check_layout(layout)?;
@@ -235,11 +285,11 @@ pub(crate) fn prepare(
         false => Vec::new(),
     };
     let scaled = train.into_par_iter().enumerate();
-    let scaled = scaled.map(|(i, sample)| design.scale(i, sample));
+    let scaled = scaled.map(|(i, sample)| design.scale(i % samples, sample));
     let scaled = scaled.collect::<Result<Vec<ScaledSample>>>()?;
-    if fresh {
+    if fresh && origin.is_none() {
         let groups = &design.meta.groups;
-        design.parts.fit(&mut entries, groups, &scaled)?;
+        design.parts.fit(&mut entries, groups, &scaled[..samples])?;
     }
     few_queries(&mut val, options);
     let (targets, target_floor) = match compared {
@@ -257,7 +307,8 @@ pub(crate) fn prepare(
         }
     };
     let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
-    let missed = design.parts.left_out(&entries, &groups).into_iter();
+    let missed = design.parts.left_out(&entries, &groups[..samples]);
+    let missed = missed.into_iter();
     let floors = Floors {
         sensors: missed
             .map(|(g, share)| (design.meta.groups[g].name.clone(), share))
@@ -266,8 +317,9 @@ pub(crate) fn prepare(
     };
     let symmetries = options.symmetries;
     let able = design.parts.has_symmetries(symmetries, &design.meta.groups);
-    let kept = options.sensors.is_none() && (!symmetries.any() || able);
-    let codes: Vec<Option<Code>> = match kept {
+    // Beside a start the views have no more sensors than a step is to see.
+    let whole = options.sensors.is_none() || start.is_some();
+    let codes: Vec<Option<Code>> = match whole && (!symmetries.any() || able) {
         true => {
             let codes = design.parts.encode(&entries, &groups);
             codes
@@ -288,8 +340,10 @@ pub(crate) fn prepare(
         queries: sample.queries,
         targets: sample.targets,
     });
+    let train: Vec<Prepared> = whole.collect();
     let samples = TrainingSamples {
-        train: whole.collect(),
+        views: train.len() / samples,
+        train,
         val_codes: Vec::new(),
         val,
         size,
@@ -298,7 +352,7 @@ pub(crate) fn prepare(
         notes,
         choice,
     };
-    if let (true, Some(StartConfig::Linear(_))) = (fresh, &recipe.model.start) {
+    if let (true, Some(StartConfig::Linear(_))) = (fresh && origin.is_none(), &recipe.model.start) {
         let map = linear_start::fit(&design, &entries, &samples, options)?;
         observer.note(&format!(
             "the best linear map misses validation targets by {:.2} % of their size",
@@ -339,14 +393,15 @@ fn transformed<'a>(transforms: &Transforms, samples: &'a [Sample]) -> Result<Cow
     Ok(Cow::Owned(own))
 }
 
-/// Leaves of the training targets what is to be corrected.
-fn leave_corrections(start: &Field, train: &mut [Sample]) -> Result<()> {
+/// Leaves of the training targets what is to be corrected, in every view of so many samples.
+fn leave_corrections(start: &Field, samples: usize, train: &mut [Sample]) -> Result<()> {
     train
         .par_iter_mut()
         .enumerate()
         .try_for_each(|(i, sample)| {
             let found = start.predict(&sample.groups, &sample.query_coords);
-            let mut found = found.map_err(|e| Error::sample(i, e.to_string()).of("training"))?;
+            let fail = |e: Error| Error::sample(i % samples, e.to_string()).of("training");
+            let mut found = found.map_err(fail)?;
             found.data_mut().iter_mut().for_each(|v| *v = -*v);
             sample.targets.add(&found);
             Ok(())
@@ -395,34 +450,47 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
     let name = recipe.model.name().name();
     let refuse = |setting: &str, what: String| Err(Error::setting(setting, what));
     let field = matches!(recipe.model.start, Some(StartConfig::Field(_)));
-    if field && (train.symmetries.any() || train.sensors.is_some()) {
-        let what = "a start is worked out once, of all sensors where they stand; leave out symmetries and sensors";
+    if field && train.symmetries.any() {
+        let what = "a field is worked out once, of sensors where they stand; leave out symmetries";
         return refuse("model.start", what.into());
+    }
+    if field && train.sensors.is_some() && train.compares_coefficients() {
+        let what = "what is left for the network beside a start depends on the sensors, and coefficients = true fits it once; leave out sensors, or set coefficients = false";
+        return refuse("train.sensors", what.into());
     }
     if train.sensors.is_some() && !parts.takes_any_sensors() {
         let what = format!("{name} needs all of its sensors; leave out sensors");
         return refuse("train.sensors", what);
     }
+    let any_sensors = parts.layouts().contains(&Layout::Variable);
+    if train.left_out.is_some() && !any_sensors {
+        let what = format!("{name} needs all of its sensors; leave out left_out");
+        return refuse("train.left_out", what);
+    }
+    if recipe.data.hold_out == HoldOut::Places && !any_sensors {
+        let what = format!(
+            "{name} needs all of its sensors, and those at held-out places are not seen; hold_out = \"samples\""
+        );
+        return refuse("data.hold_out", what);
+    }
     if train.symmetries.any() {
         check_symmetries(&recipe.model, parts, meta)?;
     }
-    if parts.contraction().is_none() && (train.queries.or(train.validation_queries)).is_some() {
+    let some_queries = train.queries.is_some() || train.validation_queries.is_some();
+    if parts.contraction().is_none() && some_queries {
         let what = format!("{name} answers at all of its sensors at once; leave out queries");
         return refuse("train.queries", what);
     }
     Ok(())
 }
 
-/// Whether memory has room for what is kept of the samples, for a step, and for fits to the targets.
-fn check_room(options: &TrainRecipe, parts: &Parts, train: &[Sample]) -> Result<()> {
+/// Whether memory has room for what is kept of the views of so many samples, for a step, and for fits to the targets.
+fn check_room(options: &TrainRecipe, parts: &Parts, count: usize, train: &[Sample]) -> Result<()> {
     let most = |of: &dyn Fn(&Sample) -> usize| train.iter().map(of).max().unwrap_or(0);
-    let limited = |all: usize, limit: Option<usize>| limit.map_or(all, |l| l.min(all));
+    let limited = |all: usize, limit: Option<Amount>| limit.map_or(all, |l| l.of(all));
     let places = most(&|s| s.query_coords.len());
     let sensors = most(&|s| s.groups.iter().map(Sensors::len).sum());
-    let samples = options
-        .batch
-        .min(train.len())
-        .div_ceil(options.micro_batches);
+    let samples = options.batch.min(count).div_ceil(options.micro_batches);
     let queries = match options.compares_coefficients() {
         true => 0,
         false => {

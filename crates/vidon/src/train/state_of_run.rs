@@ -52,11 +52,17 @@ impl RunState {
         Some((budget - self.seconds()).max(0.0))
     }
 
-    /// Whether steps, epochs or budget are used up.
+    /// Whether steps, epochs, budget or patience are used up.
     pub fn finished(&self) -> bool {
-        let Progress { step, seconds, .. } = self.progress;
-        let train = &self.recipe.train;
-        train.share(step, self.steps_per_epoch, seconds) >= 1.0
+        let Progress {
+            step,
+            seconds,
+            best,
+            ..
+        } = self.progress;
+        let (train, per_epoch) = (&self.recipe.train, self.steps_per_epoch);
+        train.share(step, per_epoch, seconds) >= 1.0
+            || train.out_of_patience(step, best.map(|b| b.step), per_epoch)
     }
 
     /// Whether `recipe`, of one of the paper's problems, would be the same training but for its limits.

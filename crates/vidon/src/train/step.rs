@@ -174,7 +174,7 @@ pub(super) fn time_steps(
     (0..steps)
         .map(|k| {
             let start = Instant::now();
-            let picked = order.batch(&whole, samples.train.len(), k as u64).to_vec();
+            let picked = order.batch(&whole, samples.len(), k as u64).to_vec();
             let batch = draw(
                 &whole,
                 design,

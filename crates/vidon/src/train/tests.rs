@@ -11,7 +11,7 @@ use crate::problems::{Parameters, named};
 use crate::rng::stream;
 use crate::spaces::Frame;
 use crate::train::loss::Measure;
-use crate::train::run_folder::{BEST, BEST_NOTE, CHECKPOINT, EVENTS, LAST, LINES, RECIPE};
+use crate::train::run_folder::{BEST, BEST_NOTE, CHECKPOINT, EVENTS, LAST, LINES, ORIGIN, RECIPE};
 use crate::train::step::loss;
 use rand::RngExt;
 
@@ -694,4 +694,112 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names = Vec::from_iter(names);
     names.sort();
     names
+}
+
+/// A training on other data starts from a network: with its answers, before the first step. Stopping changes nothing, and
+/// what does not go together is said.
+#[test]
+fn a_training_goes_on_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let old = finished(folder.path(), 30);
+    let (data, before) = (at("d.parquet"), Operator::load(&old).unwrap());
+    // Other samples, twice as large.
+    let other = at("other.parquet");
+    let (meta, mut samples) = (
+        before.meta().clone(),
+        Dataset::open(&data).unwrap().collect(30, &()).unwrap(),
+    );
+    for sample in &mut samples {
+        let double = |rows: &mut Rows| rows.data_mut().iter_mut().for_each(|v| *v *= 2.0);
+        double(&mut sample.groups[0].values);
+        double(&mut sample.targets);
+    }
+    let open = |channels: &mut Vec<Channel>| channels.iter_mut().for_each(|c| c.range = None);
+    let mut own = meta.clone();
+    open(&mut own.groups[0].coords);
+    open(&mut own.query_coords);
+    let write = |meta: &Meta, samples: &[Sample]| {
+        let mut writer = DatasetWriter::create(&other, meta.clone()).unwrap();
+        writer.write(samples).unwrap();
+        writer.finish().unwrap();
+    };
+    write(&own, &samples);
+    let text = format!("[data]\ntrain = {other:?}\n[train]\nsteps = 24\nbatch = 8\nema = 0.9\n");
+    let further = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
+        Recipe::parse_for(before.config(), &text, &settings).unwrap()
+    };
+    let begin = |name: &str, recipe: Recipe| {
+        let origin = Operator::load(&old).unwrap();
+        Training::begin_from(origin, recipe, &at(name), None, &())
+    };
+    let mut whole = begin("whole", further(&[])).unwrap();
+    let refs: Vec<&Sample> = samples.iter().collect();
+    let answers = before.predict_samples(&refs).unwrap();
+    assert_eq!(whole.operator().predict_samples(&refs).unwrap(), answers);
+    assert_eq!(whole.operator().scaling(), before.scaling());
+    let doubtful = |notes: Vec<String>| notes.iter().any(|n| n.contains("are far from all"));
+    assert!(doubtful(whole.notes()));
+    let outcome = whole.run(&()).unwrap();
+    let errors = Record::read_all(&at("whole")).unwrap();
+    assert!(outcome.best.unwrap().error < errors[0].val_error.unwrap());
+    let mut parts = begin("parts", further(&[])).unwrap();
+    let stop = parts.run(&After(AtomicUsize::new(9))).unwrap().stop;
+    assert_eq!(stop, Stop::Interrupted);
+    drop(parts);
+    // What it comes from is no longer needed.
+    std::fs::rename(&old, at("moved")).unwrap();
+    let mut resumed = Training::resume(&at("parts"), None, None, None, &()).unwrap();
+    assert_eq!(resumed.run(&()).unwrap().step, 24);
+    drop(resumed);
+    for file in [LAST, BEST] {
+        let read = |run: &str| std::fs::read(at(run).join(file)).unwrap();
+        assert!(read("whole") == read("parts"), "{file}");
+    }
+    // Without it a run is another one.
+    std::fs::remove_file(at("parts").join(ORIGIN)).unwrap();
+    let words = Training::resume(&at("parts"), Some(30), None, None, &());
+    assert!(
+        words
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("was made with another model")
+    );
+    std::fs::rename(at("moved"), &old).unwrap();
+    let refused = |recipe: Recipe, words: &str| {
+        let error = begin("refused", recipe).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+        assert!(!at("refused").exists());
+    };
+    let mut wider = further(&[]);
+    wider.model.core = ModelConfig::default().core;
+    refused(wider, "leave the section [model] out");
+    refused(further(&["train.normalise=false"]), "sees scaled values");
+    refused(further(&["train.log_values=true"]), "takes no logarithms");
+    own.groups[0].values[0].unit = "K".into();
+    own.targets[0].name = "w".into();
+    write(&own, &samples);
+    refused(further(&[]), "the data do not fit together: the network: ");
+}
+
+/// A training whose validations find nothing better for a while ends, and is then finished.
+#[test]
+fn patience_has_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (folder.path().join("d.parquet"), folder.path().join("run"));
+    dataset(&data, 40);
+    // Nothing is learned at such a rate.
+    let settings = "validate_every = 2\npatience = 3\n";
+    let mut recipe = recipe(&data, settings);
+    (recipe.train.rate, recipe.train.ema) = (1e-30, None);
+    let mut training = Training::begin(recipe, &run, None, &()).unwrap();
+    let outcome = training.run(&()).unwrap();
+    assert_eq!((outcome.stop, outcome.step), (Stop::Finished, 6));
+    assert!(outcome.out_of_patience);
+    drop(training);
+    assert!(RunState::read(&run).unwrap().unwrap().finished());
+    let mut again = Training::resume(&run, None, None, None, &()).unwrap();
+    assert_eq!(again.run(&()).unwrap().step, 6);
 }
