@@ -249,7 +249,7 @@ fn locked_part(folder: &Path, name: &OsStr) -> Result<NamedTempFile> {
 }
 
 /// Removes unfinished files of this name whose writers are gone: they hold no lock any more.
-fn remove_left(folder: &Path, name: &OsStr) {
+pub(crate) fn remove_left(folder: &Path, name: &OsStr) {
     let prefix = part_prefix(name);
     let is_part = |name: &OsStr| {
         let rest = name.as_encoded_bytes();

@@ -6,7 +6,7 @@ use clap::Args;
 use vidon::files::plain_file;
 use vidon::input;
 use vidon::plot::Picture;
-use vidon::train::{Best, Budget, Outcome, Recipe, Record, Stop, Training};
+use vidon::train::{Best, Budget, Outcome, Recipe, Record, RunState, Stop, Training};
 use vidon::{Error, ModelConfig, Observer, Operator};
 
 use crate::commands::cache::Cache;
@@ -43,7 +43,7 @@ pub struct Arguments {
     recipe: Option<PathBuf>,
 
     /// A dataset to learn from without any recipe: all that a recipe says is chosen from the data
-    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["resume", "recipe"])]
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["resume", "recipe", "from"])]
     data: Option<PathBuf>,
 
     /// A dataset to validate on [default: the last tenth of --data is held out]
@@ -92,15 +92,21 @@ pub fn run(arguments: Arguments, ui: &Ui) -> Result<()> {
         }
         (None, Some(path)) => {
             let origin = arguments.from.as_deref().map(Operator::load).transpose()?;
-            let recipe = match &arguments.data {
-                Some(data) => choose(data, &arguments, &watch)?,
-                None => read(path, &arguments, origin.as_ref().map(Operator::config))?,
-            };
             let stem = path.file_stem().unwrap_or_default();
             let folder = arguments
                 .out
                 .clone()
                 .unwrap_or(Path::new("runs").join(stem));
+            let recipe = match &arguments.data {
+                Some(data) => {
+                    // Before the long part; others find out by themselves.
+                    if RunState::read(&folder)?.is_some() {
+                        return Err(already_there(&folder));
+                    }
+                    choose(data, &arguments, &watch)?
+                }
+                None => read(path, &arguments, origin.as_ref().map(Operator::config))?,
+            };
             let cache = cache.as_deref();
             let training = match origin {
                 Some(origin) => Training::begin_from(origin, recipe, &folder, cache, &watch),
@@ -131,6 +137,13 @@ const BUDGET: &str = "3m";
 /// A recipe that is chosen from the data, with the settings and limits of the command line.
 fn choose(data: &Path, arguments: &Arguments, observer: &dyn Observer) -> Result<Recipe> {
     let budget = arguments.budget.unwrap_or(BUDGET.parse().expect("a time"));
+    // What is wrong with them is said before the long part; the model is not known yet.
+    let known = |s: &&String| !s.trim_start().starts_with("model");
+    let known: Vec<String> = arguments.set.iter().filter(known).cloned().collect();
+    parse_with(&known, arguments.steps, arguments.budget, |settings| {
+        let text = format!("train.budget = \"{budget}\"");
+        Recipe::parse_for(&ModelConfig::default(), &text, settings)
+    })?;
     let recipe = Recipe::choose(data, arguments.val.as_deref(), budget, observer)?;
     parse(
         &recipe.to_toml()?,
@@ -193,6 +206,13 @@ fn parse_with(
         (recipe.train.steps, recipe.train.budget) = (steps, budget);
     }
     Ok(recipe)
+}
+
+fn already_there(folder: &Path) -> Failure {
+    Failure::Words(format!(
+        "{0}: already holds a training; resume it, or choose another folder\n  vidon train --resume {0}",
+        folder.display()
+    ))
 }
 
 fn with_hint(error: Error, folder: &Path) -> Failure {
@@ -260,18 +280,22 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
         .iter()
         .for_each(|note| ui.note(format!("note: {note}")));
     let unit = training.unit_of_error().to_string();
-    let corrects = training.config().start.is_some();
+    let before = match (&training.config().start, training.goes_on_from_another()) {
+        (_, true) => Some(Before::Network),
+        (Some(_), false) => Some(Before::Start),
+        (None, false) => None,
+    };
     let outcome = {
         let progress = ui.training(&unit);
         training.run(&progress)?
     };
     let records = draw_learning(folder)?;
-    if let (true, Some(best)) = (corrects, &outcome.best) {
-        let alone = records
+    if let (Some(before), Some(best)) = (before, &outcome.best) {
+        let error = records
             .iter()
             .find(|r| r.step == 0)
             .and_then(|r| r.val_error);
-        ui.note(what_the_network_adds(alone, best, &unit));
+        ui.note(before.what_is_added(error, best, &unit));
     }
     let best = outcome.best.map_or(String::new(), |b| {
         format!(
@@ -300,38 +324,50 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
     Ok(outcome)
 }
 
-/// What a network that corrects a start makes of it.
-fn what_the_network_adds(alone: Option<f64>, best: &Best, unit: &str) -> String {
-    let Some(alone) = alone else {
-        return "what the start does alone is not in the history".into();
-    };
-    let start = measured(best.metric, alone, unit);
-    match best.step {
-        0 => {
-            format!("the start alone does best on validation data ({start}): no correction is kept")
+/// What answers before the first step.
+enum Before {
+    /// A start that the network is to correct.
+    Start,
+    /// A network that other data have taught.
+    Network,
+}
+
+impl Before {
+    /// What a training makes of it, in words.
+    fn what_is_added(self, error: Option<f64>, best: &Best, unit: &str) -> String {
+        let [who, with, none] = match self {
+            Before::Start => [
+                "the start alone",
+                "with the network's correction",
+                "no correction is kept",
+            ],
+            Before::Network => [
+                "the network that it started from",
+                "after this training",
+                "its weights are kept",
+            ],
+        };
+        let Some(error) = error else {
+            return format!("what {who} does is not in the history");
+        };
+        let before = measured(best.metric, error, unit);
+        match best.step {
+            0 => format!("{who} does best on validation data ({before}): {none}"),
+            _ => format!(
+                "on validation data {who} misses {before}, {with} {}",
+                measured(best.metric, best.error, unit)
+            ),
         }
-        _ => format!(
-            "on validation data the start alone misses {start}, with the network's correction {}",
-            measured(best.metric, best.error, unit)
-        ),
     }
 }
 
 /// Draws the learning curves of a run, where there is more than their beginning, and gives its history.
-fn draw_learning(folder: &Path) -> Result<Vec<Record>> {
+pub fn draw_learning(folder: &Path) -> Result<Vec<Record>> {
     let records = Record::read_all(folder)?;
     if records.len() > 1 {
         Picture::learning(&records).save(&plain_file(folder, CURVES)?)?;
     }
     Ok(records)
-}
-
-/// The same, where a training that had come to its end was killed before they were drawn.
-pub fn draw_missing(folder: &Path) -> Result<()> {
-    match plain_file(folder, CURVES)?.exists() {
-        true => Ok(()),
-        false => draw_learning(folder).map(drop),
-    }
 }
 
 /// Says what to do after an interruption, and what the command ends with.

@@ -64,6 +64,11 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// Of the checkpoint in `folder`.
+    pub fn read(folder: &Path) -> Result<Self> {
+        Ok(Header::of(folder)?.subject)
+    }
+
     /// `model` with the boxes that it took from the data.
     pub fn new(
         recipe: &Recipe,
@@ -127,12 +132,17 @@ impl Losses {
 impl Progress {
     /// Of the checkpoint in `folder`.
     pub fn read(folder: &Path) -> Result<Self> {
-        let path = plain_file(folder, CHECKPOINT)?;
-        Ok(Header::read(&path, &TensorFile::read(&path)?)?.progress)
+        Ok(Header::of(folder)?.progress)
     }
 }
 
 impl Header {
+    /// Of the checkpoint in `folder`.
+    fn of(folder: &Path) -> Result<Self> {
+        let path = plain_file(folder, CHECKPOINT)?;
+        Self::read(&path, &TensorFile::read(&path)?)
+    }
+
     fn read(path: &Path, file: &TensorFile) -> Result<Self> {
         serde_json::from_str(&file.json)
             .map_err(|e| Error::data(path, format!("cannot be read: {e}")))

@@ -3,7 +3,8 @@
 //!
 //! 1. Units: a positive column that piles up near its low end is tried as its logarithm.
 //! 2. Functions: those of every group that reads a function, and those of the decoder, by how well they predict sensors
-//!    (or targets) that are left out. Where least squares misses them by half their spread, heads look at the group.
+//!    (or targets) that are left out. Where least squares misses them by half their spread, heads look at the group;
+//!    where it has too little to leave any out, heads look and learned functions answer.
 //! 3. Family: a field of many samples with a small correction where the targets are asked where sensors may stand; a
 //!    linear map corrected by a perceptron; the same by an FNO. Each is tried for a moment, and validation decides.
 
@@ -108,14 +109,8 @@ impl<'a> Chooser<'a> {
         self.observer.note(&self.what_there_is());
         let units = self.units();
         let mut candidates = self.fields(&units);
-        let fast = self.fast(&units);
+        let (fast, mut refused) = self.fast(&units);
         candidates.extend(fast);
-        if candidates.is_empty() {
-            return Err(Error::Unsuitable(
-                "no network of the chooser goes with these data; begin with a recipe (recipes/own)"
-                    .into(),
-            ));
-        }
         if candidates.len() == 1 {
             let only = candidates.remove(0);
             self.observer.note(&format!(
@@ -124,6 +119,7 @@ impl<'a> Chooser<'a> {
             ));
             return Ok(only.recipe);
         }
+        let none = "the answers are not finite".to_string();
         let mut best: Option<(f64, Candidate)> = None;
         for mut candidate in candidates {
             if self.observer.stopped() {
@@ -132,11 +128,17 @@ impl<'a> Chooser<'a> {
             let began = Instant::now();
             // What cannot be trained on these data is no choice, and says why.
             let error = match self.error(&mut candidate) {
-                Ok(error) => error,
+                Ok(error) if error.is_finite() => Ok(error),
+                Ok(_) => Err(none.clone()),
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(why) => Err(why.to_string()),
+            };
+            let error = match error {
+                Ok(error) => error,
                 Err(why) => {
-                    self.observer
-                        .note(&format!("tried: {}: {why}", candidate.name));
+                    let words = format!("{}: {why}", candidate.name);
+                    self.observer.note(&format!("tried: {words}"));
+                    refused.push(words);
                     continue;
                 }
             };
@@ -150,7 +152,10 @@ impl<'a> Chooser<'a> {
             }
         }
         let (_, best) = best.ok_or_else(|| {
-            Error::Unsuitable("none of the networks that were tried goes with these data".into())
+            Error::Unsuitable(format!(
+                "no network of the chooser goes with these data; begin with a recipe (recipes/own)\n  {}",
+                refused.join("\n  ")
+            ))
         })?;
         self.observer
             .note(&format!("chosen: {}, best of those tried", best.name));
@@ -260,10 +265,7 @@ impl<'a> Chooser<'a> {
                 activation: Activation::Gelu,
                 skip: false,
             }),
-            decoder: DecoderConfig::Learned(LearnedConfig {
-                p: 20,
-                hidden: vec![64, 64],
-            }),
+            decoder: DecoderConfig::Learned(learned_decoder()),
         };
         let train = TrainRecipe {
             metric: Metric::Rmse,
@@ -311,8 +313,8 @@ impl<'a> Chooser<'a> {
         vec![plain, other]
     }
 
-    /// Encoders of every group, a fixed basis, and a core between them.
-    fn fast(&self, units: &[(String, Transform)]) -> Vec<Candidate> {
+    /// Encoders of every group, a fixed basis, and a core between them; and why not, where they do not go together.
+    fn fast(&self, units: &[(String, Transform)]) -> (Vec<Candidate>, Vec<String>) {
         let seen = |name: &str| self.meta.targets.iter().all(|c| c.name != name);
         let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
         let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
@@ -371,9 +373,6 @@ impl<'a> Chooser<'a> {
             }
         }
         encoders.extend(self.scalars());
-        if encoders.is_empty() {
-            return Vec::new();
-        }
         let axes = self
             .meta
             .query_coords
@@ -386,10 +385,20 @@ impl<'a> Chooser<'a> {
         });
         let answers: Vec<Sensors> = answers.collect();
         let found = functions(&self.meta.query_coords[..axes], &answers, MOST_ANSWERED);
-        let Some(found) = found else {
-            return Vec::new();
+        let decoder = match &found {
+            Some(found) => {
+                words.push(format!("answers in {}", found.words()));
+                DecoderConfig::Basis(BasisConfig {
+                    frame: found.frame(),
+                    functions: found.functions,
+                })
+            }
+            None => {
+                words.push("answers in learned functions".into());
+                learned = true;
+                DecoderConfig::Learned(learned_decoder())
+            }
         };
-        words.push(format!("answers in {}", found.words()));
         let model = ModelConfig {
             start: (!learned).then(|| StartConfig::Linear(LinearConfig {})),
             encoders,
@@ -398,10 +407,7 @@ impl<'a> Chooser<'a> {
                 activation: Activation::Gelu,
                 skip: learned,
             }),
-            decoder: DecoderConfig::Basis(BasisConfig {
-                frame: found.frame(),
-                functions: found.functions,
-            }),
+            decoder,
         };
         let mut train = TrainRecipe {
             rate: 2e-3,
@@ -424,14 +430,18 @@ impl<'a> Chooser<'a> {
             recipe.model.core = core;
             let mut filled = recipe.model.clone();
             filled.fill_frames(&self.meta);
-            filled.fault(&self.meta).is_none().then(|| Candidate {
-                name: format!("{before}{name} ({})", words.join(", ")),
-                recipe,
-                at_once: false,
-            })
+            let name = format!("{before}{name} ({})", words.join(", "));
+            match filled.fault(&self.meta) {
+                Some(fault) => Err(format!("{name}: {fault}")),
+                None => Ok(Candidate {
+                    name,
+                    recipe,
+                    at_once: false,
+                }),
+            }
         };
         let perceptron = with(recipe.model.core.clone(), "a perceptron");
-        let periodic = found.family == Family::Periodic;
+        let periodic = found.is_some_and(|f| f.family == Family::Periodic);
         let fno = with(
             CoreConfig::Fno(FnoConfig {
                 padding: if periodic { 0.0 } else { 0.25 },
@@ -440,7 +450,14 @@ impl<'a> Chooser<'a> {
             }),
             "an FNO",
         );
-        perceptron.into_iter().chain(fno).collect()
+        let (mut candidates, mut refused) = (Vec::new(), Vec::new());
+        for candidate in [perceptron, fno] {
+            match candidate {
+                Ok(candidate) => candidates.push(candidate),
+                Err(why) => refused.push(why),
+            }
+        }
+        (candidates, refused)
     }
 
     fn scalars(&self) -> Vec<EncoderConfig> {
@@ -504,6 +521,14 @@ impl<'a> Chooser<'a> {
             own.features = found.features.clone();
         }
         Ok(best)
+    }
+}
+
+/// Functions that are learned, where no fixed ones are found or a little is to be corrected.
+fn learned_decoder() -> LearnedConfig {
+    LearnedConfig {
+        p: 20,
+        hidden: vec![64, 64],
     }
 }
 

@@ -37,6 +37,7 @@ pub use metrics::Record;
 pub use optimiser::Optimiser;
 pub use outcome::{Outcome, Stop};
 pub use recipe::{DataRecipe, HoldOut, Loss, Recipe, TrainRecipe};
+pub use run_folder::remove_unfinished;
 pub use samples::Floors;
 pub use schedule::Schedule;
 pub use state_of_run::RunState;
@@ -261,6 +262,9 @@ impl Training {
         if let Some(gigabytes) = recipe.train.memory_gb {
             set_memory_limit((1e9 * gigabytes) as usize);
         }
+        if let Some(origin) = &loaded.origin {
+            origin::take_units(&mut recipe.train, origin)?;
+        }
         let with_mean = recipe.train.ema.is_some();
         let contents = loaded.contents;
         let origin = loaded.origin.as_ref().map(origin::checksum);
@@ -392,6 +396,11 @@ impl Training {
         step::time_steps(operator, samples, recipe, steps)
     }
 
+    /// Whether it started from what another training has learned.
+    pub fn goes_on_from_another(&self) -> bool {
+        self.subject.origin.is_some()
+    }
+
     /// Steps done.
     pub fn step(&self) -> u64 {
         self.state.progress.step
@@ -443,15 +452,13 @@ impl Training {
         let mut out_of_patience = false;
         let mut stop = loop {
             let step = self.step();
-            let share = self
-                .recipe
-                .train
-                .share(step, per_epoch, self.state.progress.seconds);
+            let seconds = before + started.elapsed().as_secs_f64();
+            // Of the time that a checkpoint of this step has: it is never that of the end, unless this is the end.
+            let share = self.recipe.train.share(step, per_epoch, seconds);
+            self.state.progress.seconds = seconds;
             // A resumed training has looked at the step of its checkpoint already.
             let fresh = step > step_before || step == 0;
             let due = fresh && (step.is_multiple_of(every) || share >= 1.0);
-            let seconds = before + started.elapsed().as_secs_f64();
-            self.state.progress.seconds = seconds;
             let mut record = Record {
                 step,
                 epoch: step as f64 / per_epoch as f64,
@@ -519,12 +526,14 @@ impl Training {
             self.state.progress.unrecorded.add(loss);
         };
         if stop != Stop::Diverged {
-            if self.save()? {
-                saved_step = self.step();
+            if self.state.is_finite() {
                 let operator = self.operator();
                 if let Some(folder) = &mut self.folder {
                     folder.save_last(&operator)?;
                 }
+                // Last: a training whose checkpoint is at its end has all that it leaves.
+                self.save()?;
+                saved_step = self.step();
             } else {
                 stop = Stop::Diverged;
             }

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::{Lock, plain_file, write_file, write_json};
+use crate::files::{Lock, plain_file, remove_left, write_file, write_json};
 use crate::network::Entry;
 use crate::operator::Operator;
 use crate::train::checkpoint::{Best, State, Subject};
@@ -30,6 +30,17 @@ pub(crate) const BEST_NOTE: &str = "best.json";
 pub(crate) const LINES: &str = "metrics.jsonl";
 pub(crate) const EVENTS: &str = "events.out.tfevents.vidon";
 const LOCK: &str = ".lock";
+/// All that a training writes as a whole.
+const WRITTEN: [&str; 8] = [
+    RECIPE, LAST, CHECKPOINT, ORIGIN, BEST, BEST_NOTE, LINES, EVENTS,
+];
+
+/// Removes what trainings in this folder were writing when they were killed; what another one is writing now stays.
+pub fn remove_unfinished(folder: &Path) {
+    WRITTEN
+        .iter()
+        .for_each(|name| remove_left(folder, name.as_ref()));
+}
 
 /// A folder in which this process alone trains. Dropped before its training has begun (with the recipe, which
 /// is written last), it is left as it was found.
@@ -85,6 +96,7 @@ impl RunFolder {
                 "another training is running in this folder",
             )
         })?;
+        remove_unfinished(path);
         Ok(Self {
             path: path.to_path_buf(),
             metrics: None,
@@ -160,9 +172,11 @@ impl RunFolder {
         operator.save(&self.place(ORIGIN)?)
     }
 
+    /// What the training of the checkpoint started from. One that never began may have left another's.
     pub fn read_origin(&self) -> Result<Option<Operator>> {
         let path = plain_file(&self.path, ORIGIN)?;
-        path.exists().then(|| Operator::load(&path)).transpose()
+        let own = path.exists() && Subject::read(&self.path)?.origin.is_some();
+        own.then(|| Operator::load(&path)).transpose()
     }
 
     /// Which operator is kept as the best.

@@ -197,10 +197,7 @@ pub(crate) fn prepare(
         ..
     } = loaded;
     match &origin {
-        Some(origin) => {
-            origin::take_units(&mut recipe.train, origin)?;
-            meta = origin::describe(origin, meta, &[&train, &val])?;
-        }
+        Some(origin) => meta = origin::describe(origin, meta, &[&train, &val])?,
         None => {
             check_periods(recipe, &meta)?;
             fill_ranges(&mut meta, &train);

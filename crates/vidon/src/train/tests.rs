@@ -617,6 +617,57 @@ fn what_came_after_the_checkpoint_is_not_in_the_history() {
     assert!(keep([BEST, BEST_NOTE, LAST])[..2] == after[..2]);
 }
 
+/// A training is not said to be at its end before all that it leaves is there.
+#[cfg(unix)]
+#[test]
+fn what_has_come_to_its_end_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    let whole = std::fs::read(run.join(LAST)).unwrap();
+    let go_on = || {
+        let mut training = Training::resume(&run, Some(8), None, None, &())?;
+        training.run(&())
+    };
+    // As if it were killed while the last of its files are written.
+    std::fs::remove_file(run.join(LAST)).unwrap();
+    std::os::unix::fs::symlink("nowhere", run.join(LAST)).unwrap();
+    go_on().unwrap_err();
+    assert!(!RunState::read(&run).unwrap().unwrap().finished());
+    std::fs::remove_file(run.join(LAST)).unwrap();
+    go_on().unwrap();
+    assert!(RunState::read(&run).unwrap().unwrap().finished());
+    assert!(std::fs::read(run.join(LAST)).unwrap() != whole);
+}
+
+/// Whoever goes on with a run removes what was being written when it was killed, and only that.
+#[test]
+fn unfinished_files_of_a_run_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    let before = names(&run);
+    let foreign = [".best.safetensors.part", ".notes.txt.abc123.part"];
+    for name in [RECIPE, BEST, BEST_NOTE, LAST, ORIGIN, LINES] {
+        std::fs::write(run.join(format!(".{name}.abc123.part")), "half").unwrap();
+    }
+    for name in foreign {
+        std::fs::write(run.join(name), "foreign").unwrap();
+    }
+    drop(Training::resume(&run, None, None, None, &()).unwrap());
+    let after = names(&run).into_iter();
+    let (others, own): (Vec<_>, Vec<_>) = after.partition(|n| foreign.contains(&&n[..]));
+    assert_eq!((own, others.len()), (before, 2));
+}
+
+/// A training that was killed before it began may have left what it was to start from.
+#[test]
+fn an_origin_of_another_training_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = finished(folder.path(), 4);
+    std::fs::copy(run.join(BEST), run.join(ORIGIN)).unwrap();
+    let mut training = Training::resume(&run, Some(6), None, None, &()).unwrap();
+    assert_eq!(training.run(&()).unwrap().step, 6);
+}
+
 /// Every name that a run has, for reading and for writing.
 #[cfg(unix)]
 #[test]

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use vidon::Error;
 use vidon::files::plain_folder;
-use vidon::train::{Budget, Recipe, Stop, Training};
+use vidon::train::{Budget, Recipe, Stop, Training, remove_unfinished};
 
 use crate::commands::cache::Cache;
 use crate::commands::eval::test_run;
-use crate::commands::train::{draw_missing, run_training};
+use crate::commands::train::{draw_learning, run_training};
 use crate::failure::{Failure, Result};
 use crate::ui::{Ui, clock, count, percent, print};
 use cells::{Cell, Selection};
@@ -172,7 +172,9 @@ impl Session<'_> {
             let (steps, time) = (standing.step() as usize, clock(standing.seconds()));
             let steps = count(steps, "step");
             self.ui.note(format!("trained already: {steps} in {time}"));
-            draw_missing(&folder)?;
+            // It may have been killed after its last step.
+            remove_unfinished(&folder);
+            draw_learning(&folder)?;
         }
         if !State::read(&folder)?.has_tested(self.samples) {
             let errors = test_run(&folder, self.samples, self.cache.clone(), self.ui)?;
