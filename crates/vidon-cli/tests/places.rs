@@ -199,7 +199,7 @@ fn a_training_goes_on_with_other_stations() {
             "leave the section [model] out",
         ),
         (
-            "f.toml --from old --set train.normalise=false",
+            "f.toml --from old --set train.scaling=none",
             "the network that the training goes on from sees scaled values",
         ),
     ] {

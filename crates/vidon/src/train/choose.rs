@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Channel, Group, Kind, Meta, Sample, Sensors, Transform};
+use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform};
 use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use crate::encoders::{
     Encoder, EncoderConfig, HeadsConfig, MomentsConfig, Projection, ProjectionConfig, ScalarsConfig,
@@ -198,41 +198,43 @@ impl<'a> Chooser<'a> {
         )
     }
 
-    fn some(&self) -> impl Iterator<Item = &Sample> {
-        all_along(&self.train, SAMPLES)
-    }
-
     /// Columns that are learned as their logarithms, if any leans: by name.
     fn units(&self) -> Vec<(String, Transform)> {
-        let fields = self
-            .meta
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|(_, g)| g.kind == Kind::Field);
-        let readings = fields.flat_map(|(g, group)| {
-            let columns = group.values.iter().enumerate();
-            columns.map(move |(c, channel)| {
-                let own = self.some().flat_map(move |s| s.groups[g].values.column(c));
-                (channel.name.clone(), own.collect::<Vec<f32>>())
-            })
-        });
-        let targets = self.meta.targets.iter().enumerate().map(|(c, channel)| {
-            let own = self.some().flat_map(move |s| s.targets.column(c));
-            (channel.name.clone(), own.collect::<Vec<f32>>())
-        });
-        let mut all: Vec<(String, Vec<f32>)> = Vec::new();
-        for (name, values) in readings.chain(targets) {
-            match all.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => known.extend(values),
-                None => all.push((name, values)),
+        let mut found: Vec<(String, Option<Transform>)> = Vec::new();
+        for name in self.columns() {
+            if found.iter().all(|(known, _)| *known != name) {
+                let transform = straightened(|| self.values(&name));
+                found.push((name, transform));
             }
         }
-        let leaning = all.into_iter().filter_map(|(name, values)| {
-            let transform = straightened(&values)?;
-            Some((name, transform))
-        });
-        leaning.collect()
+        let leaning = found.into_iter();
+        leaning
+            .filter_map(|(name, transform)| Some((name, transform?)))
+            .collect()
+    }
+
+    /// Names of all columns of readings and targets.
+    fn columns(&self) -> Vec<String> {
+        let fields = self.meta.groups.iter().filter(|g| g.kind == Kind::Field);
+        let all = fields.flat_map(|g| &g.values).chain(&self.meta.targets);
+        all.map(|c| c.name.clone()).collect()
+    }
+
+    /// All numbers of columns of this name: of readings, and of targets.
+    fn values(&self, name: &str) -> impl Iterator<Item = f32> {
+        let place = |channels: &[Channel]| channels.iter().position(|c| c.name == name);
+        let fields = self.meta.groups.iter().enumerate();
+        let fields = fields.filter(|(_, g)| g.kind == Kind::Field);
+        let readings: Vec<(usize, usize)> = fields
+            .filter_map(|(g, group)| Some((g, place(&group.values)?)))
+            .collect();
+        let targets = place(&self.meta.targets);
+        self.train.iter().flat_map(move |s| {
+            let readings = readings.iter().map(|&(g, c)| (&s.groups[g].values, c));
+            let own: Vec<(&Rows, usize)> =
+                readings.chain(targets.map(|c| (&s.targets, c))).collect();
+            own.into_iter().flat_map(|(rows, c)| rows.column(c))
+        })
     }
 
     /// Fields that all samples have taught, in the units of the data and in others.
@@ -541,31 +543,26 @@ impl Observer for Silent<'_> {
     }
 }
 
-/// The transform that makes such numbers lean less, if they lean.
-fn straightened(values: &[f32]) -> Option<Transform> {
-    let known: Vec<f64> = values
-        .iter()
-        .filter(|v| !v.is_nan())
-        .map(|v| *v as f64)
-        .collect();
-    let least = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+/// The transform that makes such numbers lean less, if they lean. All of them have to be in its range.
+fn straightened<I: Iterator<Item = f32>>(values: impl Fn() -> I) -> Option<Transform> {
+    let known = || values().filter(|v| !v.is_nan());
+    let least = known().fold(f32::INFINITY, f32::min) as f64;
+    let [mean, before] = mean_and_skewness(|| known().map(f64::from));
     let transform = match least {
         least if least >= 1e-3 * mean && least > 0.0 => Transform::Log,
         // Zeros, or next to it; log1p leaves numbers far below one as they are.
         least if least >= 0.0 && mean >= 1.0 => Transform::Log1p,
         _ => return None,
     };
-    let before = skewness(known.iter().copied());
-    let after = skewness(known.iter().map(|v| transform.apply(*v as f32) as f64));
+    let [_, after] = mean_and_skewness(|| known().map(|v| transform.apply(v) as f64));
     (before > SKEWED && after.abs() < STRAIGHTER * before).then_some(transform)
 }
 
-fn skewness(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let count = values.clone().count().max(1) as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    let moment = |power: i32| values.clone().map(|v| (v - mean).powi(power)).sum::<f64>() / count;
-    moment(3) / moment(2).powf(1.5).max(f64::MIN_POSITIVE)
+fn mean_and_skewness<I: Iterator<Item = f64>>(values: impl Fn() -> I) -> [f64; 2] {
+    let count = values().count().max(1) as f64;
+    let mean = values().sum::<f64>() / count;
+    let moment = |power: i32| values().map(|v| (v - mean).powi(power)).sum::<f64>() / count;
+    [mean, moment(3) / moment(2).powf(1.5).max(f64::MIN_POSITIVE)]
 }
 
 /// Functions that predict what they do not see.
@@ -657,7 +654,6 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Rows;
 
     #[test]
     fn columns_that_lean_are_straightened() {
@@ -668,17 +664,20 @@ mod tests {
         let wide: Vec<f32> = (0..1000)
             .map(|i| (3.0 * (i as f32 * 0.7).sin()).exp())
             .collect();
-        assert_eq!(straightened(&even), None);
-        assert_eq!(straightened(&wide), Some(Transform::Log));
-        assert_eq!(straightened(&negative), None);
-        assert_eq!(straightened(&[]), None);
+        assert_eq!(straightened(|| even.iter().copied()), None);
+        assert_eq!(straightened(|| wide.iter().copied()), Some(Transform::Log));
+        assert_eq!(straightened(|| negative.iter().copied()), None);
+        assert_eq!(straightened(std::iter::empty), None);
         // Gaps do not count.
         assert_eq!(
-            straightened(&[&wide[..], &[f32::NAN]].concat()),
+            straightened(|| wide.iter().copied().chain([f32::NAN])),
             Some(Transform::Log)
         );
         let far: Vec<f32> = zeros.iter().map(|v| v.powi(2)).collect();
-        assert!(matches!(straightened(&far), None | Some(Transform::Log1p)));
+        assert!(matches!(
+            straightened(|| far.iter().copied()),
+            None | Some(Transform::Log1p)
+        ));
     }
 
     #[test]

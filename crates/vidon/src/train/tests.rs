@@ -827,8 +827,9 @@ fn a_training_goes_on_elsewhere() {
     let mut wider = further(&[]);
     wider.model.core = ModelConfig::default().core;
     refused(wider, "leave the section [model] out");
-    refused(further(&["train.normalise=false"]), "sees scaled values");
-    refused(further(&["train.log_values=true"]), "takes no logarithms");
+    refused(further(&["train.scaling=none"]), "sees scaled values");
+    let asinh = further(&["train.transforms={u=\"asinh\"}"]);
+    refused(asinh, "has learned in other units");
     own.groups[0].values[0].unit = "K".into();
     own.targets[0].name = "w".into();
     write(&own, &samples);
