@@ -172,6 +172,7 @@ fn a_training_goes_on_with_other_stations() {
     for part in [
         "places of air stand outside of the box of the data that the network was trained with",
         "ended early: 3 validations without a better one (patience)",
+        "the network that it started from does best on validation data",
     ] {
         assert!(words.contains(part), "{part}: {words}");
     }

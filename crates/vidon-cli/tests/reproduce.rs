@@ -54,8 +54,14 @@ fn cells_are_trained_tested_and_reported_once() {
     let listed = succeed(dir, list);
     assert_eq!(listed.matches("on 2 test samples").count(), 2, "{listed}");
 
-    // Neither a smaller budget nor the same one trains or tests again.
+    // Neither a smaller budget nor the same one trains or tests again. What a kill left is finished.
     let run = "report/runs/fast/allen-cahn-variable-vidon";
+    let curves = dir.join(run).join("learning.png");
+    std::fs::write(&curves, "old").unwrap();
+    let left = ["last.safetensors", "learning.png"];
+    let left = left.map(|name| dir.join(run).join(format!(".{name}.abc123.part")));
+    left.iter()
+        .for_each(|part| std::fs::write(part, "half").unwrap());
     let stamp = |name: &str| {
         let file = std::fs::metadata(dir.join(run).join(name)).unwrap();
         file.modified().unwrap()
@@ -67,6 +73,8 @@ fn cells_are_trained_tested_and_reported_once() {
         "{said}"
     );
     assert_eq!(["checkpoint.safetensors", "test.json"].map(stamp), before);
+    assert!(left.iter().all(|part| !part.exists()));
+    assert!(std::fs::read(&curves).unwrap().starts_with(b"\x89PNG"));
     // More samples test again, without training.
     let said = words(&format!("{cell} --samples 3"));
     assert!(said.contains("trained already"), "{said}");

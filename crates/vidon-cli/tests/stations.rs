@@ -442,3 +442,21 @@ fn errors_are_told_by_sample_and_by_place() {
         assert!(message.contains(words), "{options}: {message}");
     }
 }
+
+/// What is wrong is said before a recipe is chosen, which takes a while.
+#[test]
+fn a_recipe_is_not_chosen_in_vain() {
+    let dir = folder();
+    let dir = dir.path();
+    trained(dir);
+    for (arguments, words) in [
+        ("--out runs/r", "already holds a training"),
+        ("--set train.rte=1", "unknown field `rte`"),
+        ("--set train.steps=5 --steps 6", "is void beside --steps"),
+        ("--from runs/r", "cannot be used with"),
+    ] {
+        let found = fail(dir, &format!("train --data train.parquet {arguments}"));
+        assert!(found.contains(words), "{arguments}: {found}");
+        assert!(!found.contains("data: "), "{arguments}: {found}");
+    }
+}

@@ -4,7 +4,7 @@
 //! 1. Units: a positive column that piles up near its low end is tried as its logarithm.
 //! 2. Functions: those of every group that reads a function, and those of the decoder, by how well they predict sensors
 //!    (or targets) that are left out. Where least squares misses them by half their spread, heads look at the group;
-//!    where it has too little to leave any out, heads look and learned functions answer.
+//!    where samples have too little to leave any out, heads look, and learned functions answer if no field does.
 //! 3. Family: a field of many samples with a small correction where the targets are asked where sensors may stand; a
 //!    linear map corrected by a perceptron; the same by an FNO. Each is tried for a moment, and validation decides.
 
@@ -109,7 +109,7 @@ impl<'a> Chooser<'a> {
         self.observer.note(&self.what_there_is());
         let units = self.units();
         let mut candidates = self.fields(&units);
-        let (fast, mut refused) = self.fast(&units);
+        let (fast, mut refused) = self.fast(&units, candidates.is_empty());
         candidates.extend(fast);
         if candidates.len() == 1 {
             let only = candidates.remove(0);
@@ -220,16 +220,15 @@ impl<'a> Chooser<'a> {
         all.map(|c| c.name.clone()).collect()
     }
 
-    /// All numbers of columns of this name: of readings, and of targets.
+    /// All numbers of columns of this name, in validation too: of readings, parameters and targets.
     fn values(&self, name: &str) -> impl Iterator<Item = f32> {
         let place = |channels: &[Channel]| channels.iter().position(|c| c.name == name);
-        let fields = self.meta.groups.iter().enumerate();
-        let fields = fields.filter(|(_, g)| g.kind == Kind::Field);
-        let readings: Vec<(usize, usize)> = fields
+        let groups = self.meta.groups.iter().enumerate();
+        let readings: Vec<(usize, usize)> = groups
             .filter_map(|(g, group)| Some((g, place(&group.values)?)))
             .collect();
         let targets = place(&self.meta.targets);
-        self.train.iter().flat_map(move |s| {
+        self.train.iter().chain(&self.val).flat_map(move |s| {
             let readings = readings.iter().map(|&(g, c)| (&s.groups[g].values, c));
             let own: Vec<(&Rows, usize)> =
                 readings.chain(targets.map(|c| (&s.targets, c))).collect();
@@ -315,8 +314,9 @@ impl<'a> Chooser<'a> {
         vec![plain, other]
     }
 
-    /// Encoders of every group, a fixed basis, and a core between them; and why not, where they do not go together.
-    fn fast(&self, units: &[(String, Transform)]) -> (Vec<Candidate>, Vec<String>) {
+    /// Encoders of every group, a fixed basis (learned functions, where none is found and `alone` nothing else answers),
+    /// and a core between them; and why not, where they do not go together.
+    fn fast(&self, units: &[(String, Transform)], alone: bool) -> (Vec<Candidate>, Vec<String>) {
         let seen = |name: &str| self.meta.targets.iter().all(|c| c.name != name);
         let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
         let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
@@ -359,11 +359,14 @@ impl<'a> Chooser<'a> {
                             }));
                         }
                         found => {
-                            let missed = found.map_or(1.0, |f| f.missed);
-                            words.push(format!(
-                                "heads (least squares misses left-out sensors by {:.0} % of their spread)",
-                                100.0 * missed
-                            ));
+                            let why = match found {
+                                Some(found) => format!(
+                                    "least squares misses left-out sensors by {:.0} % of their spread",
+                                    100.0 * found.missed
+                                ),
+                                None => "too few sensors to leave any out".into(),
+                            };
+                            words.push(format!("heads ({why})"));
                             learned = true;
                             encoders.push(EncoderConfig::Heads(HeadsConfig {
                                 group: named,
@@ -394,6 +397,10 @@ impl<'a> Chooser<'a> {
                     frame: found.frame(),
                     functions: found.functions,
                 })
+            }
+            None if !alone => {
+                let why = "a fixed basis: samples have too few targets to leave any out";
+                return (Vec::new(), vec![why.into()]);
             }
             None => {
                 words.push("answers in learned functions".into());
@@ -708,5 +715,83 @@ mod tests {
             .map(|k| sample(k, &|x| ((x * 12_345.6 + k as f32) * 997.0).fract()))
             .collect();
         assert!(functions(&coords, &noise, 100).unwrap().missed > 0.8);
+    }
+
+    /// Samples of `targets` and as many sensors of u at places of their own, which are large numbers but for the last.
+    fn chooser(targets: usize) -> Chooser<'static> {
+        let channels = |name: &str| {
+            vec![Channel {
+                range: Some([0.0, 1.0]),
+                ..Channel::named(name)
+            }]
+        };
+        let sample = |k: usize| {
+            let places = Rows::of(
+                1,
+                (0..targets)
+                    .map(|i| ((i * 7 + k) as f32 * 0.618).fract())
+                    .collect(),
+            );
+            let values = places
+                .data()
+                .iter()
+                .map(|x| (4.0 * (9.0 * x + k as f32).sin()).exp());
+            let mut values = Rows::of(1, values.collect());
+            if k == 29 {
+                values.data_mut()[0] = 0.0;
+            }
+            Sample::of(places.clone(), values.clone(), places.into(), values)
+        };
+        let mut train: Vec<Sample> = (0..30).map(sample).collect();
+        let val = train.split_off(27);
+        let budget = TrainRecipe {
+            budget: Some("1s".parse().unwrap()),
+            ..TrainRecipe::default()
+        };
+        Chooser {
+            recipe: Recipe {
+                data: DataRecipe::default(),
+                model: ModelConfig::default(),
+                train: budget,
+            },
+            meta: Meta::new(
+                "large",
+                channels("x"),
+                channels("u"),
+                channels("y"),
+                channels("v"),
+            ),
+            train,
+            val,
+            observer: &(),
+        }
+    }
+
+    /// A zero in validation is no logarithm either.
+    #[test]
+    fn units_take_all_numbers() {
+        let mut chooser = chooser(40);
+        let found = |chooser: &Chooser| chooser.units().iter().map(|(_, t)| *t).collect::<Vec<_>>();
+        assert_eq!(found(&chooser), [Transform::Log1p; 2]);
+        chooser.val.pop();
+        assert_eq!(found(&chooser), [Transform::Log; 2]);
+    }
+
+    #[test]
+    fn a_few_targets_are_answered_in_learned_functions() {
+        for (targets, learned) in [(40, false), (9, true)] {
+            let chooser = chooser(targets);
+            let (found, _) = chooser.fast(&[], true);
+            let decoder = &found[0].recipe.model.decoder;
+            assert_eq!(matches!(decoder, DecoderConfig::Learned(_)), learned);
+            let (found, refused) = chooser.fast(&[], false);
+            assert_eq!((found.is_empty(), refused.is_empty()), (learned, !learned));
+        }
+        let chosen = Chooser {
+            train: chooser(9).train[..3].to_vec(),
+            ..chooser(9)
+        }
+        .choose();
+        assert!(chosen.unwrap().model.start.is_none());
     }
 }

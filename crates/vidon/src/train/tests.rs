@@ -808,6 +808,18 @@ fn a_training_goes_on_elsewhere() {
         let read = |run: &str| std::fs::read(at(run).join(file)).unwrap();
         assert!(read("whole") == read("parts"), "{file}");
     }
+    // The same in units that the recipe does not name, for they are the network's.
+    let mut other_units = recipe(&data, "transforms = { u = \"asinh\" }");
+    (other_units.train.steps, other_units.train.ema) = (Some(4), Some(0.9));
+    let mut first = Training::begin(other_units, &at("asinh"), None, &()).unwrap();
+    first.run(&()).unwrap();
+    let units = first.recipe().train.transforms.clone();
+    let origin = Operator::load(&at("asinh")).unwrap();
+    let mut next = Training::begin_from(origin, further(&[]), &at("units"), None, &()).unwrap();
+    next.run(&After(AtomicUsize::new(9))).unwrap();
+    drop(next);
+    let resumed = Training::resume(&at("units"), None, None, None, &()).unwrap();
+    assert!(resumed.goes_on_from_another() && resumed.recipe().train.transforms == units);
     // Without it a run is another one.
     std::fs::remove_file(at("parts").join(ORIGIN)).unwrap();
     let words = Training::resume(&at("parts"), Some(30), None, None, &());
