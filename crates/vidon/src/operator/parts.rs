@@ -52,7 +52,7 @@ struct Start {
 #[derive(Debug)]
 enum Source {
     /// A field, and which group it sees.
-    Field(FieldKeys, usize),
+    Field(Box<FieldKeys>, usize),
     Linear(LinearKeys),
 }
 
@@ -154,7 +154,7 @@ impl Parts {
                 StartConfig::Field(field) => {
                     let group = field.group_among(&meta.groups);
                     let group = group.expect("checked with the rest");
-                    Source::Field(FieldKeys::new(&mut plan, field, meta), group)
+                    Source::Field(Box::new(FieldKeys::new(&mut plan, field, meta)), group)
                 }
                 StartConfig::Linear(_) => {
                     let seen = encoders

@@ -409,7 +409,7 @@ impl<'a> Chooser<'a> {
             }
         };
         let model = ModelConfig {
-            start: (!learned).then(|| StartConfig::Linear(LinearConfig {})),
+            start: (!learned).then_some(StartConfig::Linear(LinearConfig {})),
             encoders,
             core: CoreConfig::Mlp(MlpConfig {
                 hidden: vec![256, 256],
