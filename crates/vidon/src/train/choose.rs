@@ -34,11 +34,16 @@ use crate::train::suits::POOR_FIT;
 const SAMPLES: usize = 600;
 const VALIDATION: usize = 100;
 /// Samples, and sensors of each, by which functions are chosen.
-const FITTED: usize = 24;
+const FITTED: usize = 12;
 const SENSORS: usize = 1500;
 /// Numbers of functions to choose from. A larger one must miss less than this share of what a smaller one misses.
 const FUNCTIONS: [usize; 9] = [3, 6, 12, 24, 48, 100, 200, 400, 700];
 const BETTER: f64 = 0.95;
+/// Numbers that are tried without a better one.
+const PATIENCE: usize = 2;
+/// Where left-out sensors are missed by less than this share of their spread, readings are dense and hardly noisy, and a
+/// random field has nothing to add to least squares.
+const DENSE: f64 = 0.05;
 /// Functions of moments, and most of a decoder.
 const MOMENTS: usize = 400;
 const MOST_ANSWERED: usize = 400;
@@ -232,10 +237,28 @@ impl<'a> Chooser<'a> {
         })
     }
 
+    /// Sensors of a group in some samples, in units of their own, without covariates.
+    fn sensors(&self, g: usize, units: &[&(String, Transform)]) -> Vec<Sensors> {
+        let group = &self.meta.groups[g];
+        let own = |s: &Sample| {
+            let axes = group.coordinates().len();
+            let mut own = s.groups[g].without_covariates(axes).into_owned();
+            for (c, channel) in group.values.iter().enumerate() {
+                if let Some((_, unit)) = units.iter().find(|(name, _)| *name == channel.name) {
+                    let width = own.values.width();
+                    let column = own.values.data_mut().iter_mut().skip(c).step_by(width);
+                    column.for_each(|v| *v = unit.apply(*v));
+                }
+            }
+            own
+        };
+        all_along(&self.train, FITTED).map(own).collect()
+    }
+
     /// Fields that all samples have taught, in the units of the data and in others.
     fn fields(&self, units: &[(String, Transform)]) -> Vec<Candidate> {
         let fields = self.meta.groups.iter().filter(|g| g.kind == Kind::Field);
-        let recurring = fields.filter_map(|group| {
+        let mut possible = fields.filter_map(|group| {
             let config = FieldConfig {
                 group: (self.meta.groups.len() > 1).then(|| group.name.clone()),
                 ..FieldConfig::default()
@@ -245,9 +268,15 @@ impl<'a> Chooser<'a> {
                 .is_none()
                 .then_some((config, group))
         });
-        let Some((config, group)) = recurring.into_iter().next() else {
+        let Some((config, group)) = possible.next() else {
             return Vec::new();
         };
+        let g = config.group_among(&self.meta.groups).expect("just checked");
+        let all: Vec<&(String, Transform)> = units.iter().collect();
+        let dense = functions(group.coordinates(), &self.sensors(g, &all), usize::MAX);
+        if dense.is_some_and(|found| found.missed < DENSE) {
+            return Vec::new();
+        }
         let scalars = self.scalars();
         let projection = EncoderConfig::Projection(ProjectionConfig {
             group: config.group.clone(),
@@ -319,10 +348,6 @@ impl<'a> Chooser<'a> {
         let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
         let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
         for (g, group) in self.meta.groups.iter().enumerate() {
-            let own = |s: &Sample| {
-                let axes = group.coordinates().len();
-                s.groups[g].without_covariates(axes).into_owned()
-            };
             let named = (self.meta.groups.len() > 1).then(|| group.name.clone());
             match group.kind {
                 Kind::Scalars => {}
@@ -334,19 +359,7 @@ impl<'a> Chooser<'a> {
                     }));
                 }
                 Kind::Field => {
-                    let mut sensors: Vec<Sensors> =
-                        all_along(&self.train, FITTED).map(own).collect();
-                    for (c, channel) in group.values.iter().enumerate() {
-                        let Some((_, log)) = logs.iter().find(|(name, _)| *name == channel.name)
-                        else {
-                            continue;
-                        };
-                        for own in &mut sensors {
-                            let width = own.values.width();
-                            let column = own.values.data_mut().iter_mut().skip(c).step_by(width);
-                            column.for_each(|v| *v = log.apply(*v));
-                        }
-                    }
+                    let sensors = self.sensors(g, &logs);
                     match functions(group.coordinates(), &sensors, usize::MAX) {
                         Some(found) if found.missed < POOR_FIT => {
                             words.push(found.words());
@@ -603,27 +616,47 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
         projection.choose(&mut entries, &samples);
         projection.left_out(&entries, &samples)
     };
-    let mut best: Option<Found> = None;
+    let counts: Vec<usize> = FUNCTIONS.into_iter().filter(|n| *n <= most).collect();
+    let mut best: Option<(usize, Found)> = None;
     for family in [
         Family::Cosine,
         Family::Legendre,
         Family::Periodic,
         Family::Sine,
     ] {
-        for functions in FUNCTIONS.into_iter().filter(|n| *n <= most) {
-            let Some(missed) = missed(family, functions) else {
+        // The first family says about how many; the others are tried near that.
+        let near = match &best {
+            Some((at, _)) => at.saturating_sub(1)..(at + 2).min(counts.len()),
+            None => 0..counts.len(),
+        };
+        let mut worse = 0;
+        for at in near {
+            let Some(missed) = missed(family, counts[at]) else {
                 continue;
             };
-            if best.as_ref().is_none_or(|b| missed < BETTER * b.missed) {
-                best = Some(Found {
-                    family,
-                    functions,
-                    missed,
-                });
+            if best
+                .as_ref()
+                .is_none_or(|(_, b)| missed < BETTER * b.missed)
+            {
+                let functions = counts[at];
+                best = Some((
+                    at,
+                    Found {
+                        family,
+                        functions,
+                        missed,
+                    },
+                ));
+                worse = 0;
+            } else {
+                worse += 1;
+            }
+            if worse == PATIENCE {
+                break;
             }
         }
     }
-    best
+    best.map(|(_, found)| found)
 }
 
 #[cfg(test)]
