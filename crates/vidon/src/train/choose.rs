@@ -130,13 +130,13 @@ impl<'a> Chooser<'a> {
             return Ok(only.recipe);
         }
         let mut best: Option<(f64, Candidate)> = None;
-        for mut candidate in candidates {
+        for candidate in candidates {
             if self.observer.stopped() {
                 return Err(Error::Interrupted);
             }
             let began = Instant::now();
             // What cannot be trained on these data is no choice, and says why.
-            let error = match self.error(&mut candidate) {
+            let error = match self.error(&candidate) {
                 Ok(error) => error,
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(why) => {
@@ -483,8 +483,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The root mean square error on validation data after a moment of training. What a start found on the way is kept.
-    fn error(&self, candidate: &mut Candidate) -> Result<f64> {
+    /// The root mean square error on validation data after a moment of training.
+    fn error(&self, candidate: &Candidate) -> Result<f64> {
         let budget = self.recipe.train.budget.map_or(0.0, Budget::seconds);
         let mut recipe = candidate.recipe.clone();
         recipe.data = DataRecipe::default();
@@ -512,13 +512,7 @@ impl<'a> Chooser<'a> {
         };
         let mut training = Training::put_together(recipe, loaded, None, false, self.observer)?;
         let outcome = training.run(&Silent(self.observer))?;
-        let best = outcome.best.map_or(f64::INFINITY, |b| b.error);
-        if let (Some(StartConfig::Field(found)), Some(StartConfig::Field(own))) =
-            (&training.config().start, &mut candidate.recipe.model.start)
-        {
-            own.features = found.features.clone();
-        }
-        Ok(best)
+        Ok(outcome.best.map_or(f64::INFINITY, |b| b.error))
     }
 }
 
