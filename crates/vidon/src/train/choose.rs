@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Channel, Group, Kind, Meta, Sample, Sensors, Transform};
+use crate::data::{Channel, Group, Kind, Meta, Sample, Sensors, Transform, coordinates};
 use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use crate::encoders::{
     Encoder, EncoderConfig, HeadsConfig, MomentsConfig, Projection, ProjectionConfig, ScalarsConfig,
@@ -317,10 +317,7 @@ impl<'a> Chooser<'a> {
         let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
         let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
         for (g, group) in self.meta.groups.iter().enumerate() {
-            let own = |s: &Sample| {
-                let axes = group.coordinates().len();
-                s.groups[g].without_covariates(axes).into_owned()
-            };
+            let own = |s: &Sample| s.groups[g].clone();
             let named = (self.meta.groups.len() > 1).then(|| group.name.clone());
             match group.kind {
                 Kind::Scalars => {}
@@ -345,7 +342,7 @@ impl<'a> Chooser<'a> {
                             column.for_each(|v| *v = log.apply(*v));
                         }
                     }
-                    match functions(group.coordinates(), &sensors, usize::MAX) {
+                    match functions(&group.coords, &sensors, usize::MAX) {
                         Some(found) if found.missed < POOR_FIT => {
                             words.push(found.words());
                             encoders.push(EncoderConfig::Projection(ProjectionConfig {
@@ -374,18 +371,12 @@ impl<'a> Chooser<'a> {
         if encoders.is_empty() {
             return Vec::new();
         }
-        let axes = self
-            .meta
-            .query_coords
-            .iter()
-            .filter(|c| !c.covariate)
-            .count();
         let answers = all_along(&self.train, FITTED).map(|s| Sensors {
-            coords: s.query_coords.first_columns(axes).into_owned(),
+            coords: (*s.query_coords).clone(),
             values: s.targets.clone(),
         });
         let answers: Vec<Sensors> = answers.collect();
-        let found = functions(&self.meta.query_coords[..axes], &answers, MOST_ANSWERED);
+        let found = functions(&self.meta.query_coords, &answers, MOST_ANSWERED);
         let Some(found) = found else {
             return Vec::new();
         };
@@ -549,6 +540,8 @@ struct Found {
     functions: usize,
     /// By which share of its spread what is left out is missed.
     missed: f64,
+    /// What becomes of covariates, in words.
+    drift: Option<String>,
 }
 
 impl Found {
@@ -567,16 +560,20 @@ impl Found {
             Family::Legendre => "polynomials",
         };
         format!(
-            "{} {family} that miss what is left out by {:.2} %",
+            "{} {family}{} that miss what is left out by {:.2} %",
             self.functions,
+            self.drift
+                .as_ref()
+                .map_or(String::new(), |d| format!(" ({d})")),
             100.0 * self.missed
         )
     }
 }
 
 /// Family and number of functions by what is left out of samples at scattered places; none where too little is there to
-/// leave any out.
-fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+/// leave any out. The channels are coordinates and covariates of the places.
+fn functions(channels: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+    let (coords, covariates) = channels.split_at(coordinates(channels).len());
     let few = |s: &Sensors| {
         let kept: Vec<usize> = all_along(&Vec::from_iter(0..s.len()), SENSORS)
             .copied()
@@ -589,7 +586,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
     counts.sort_unstable();
     let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
     let most = most.min(median.max(3));
-    let missed = |family: Family, functions: usize| -> Option<f64> {
+    let missed = |family: Family, functions: usize| -> Option<(f64, Option<String>)> {
         let mut frame = Frame {
             family,
             ..Frame::default()
@@ -602,9 +599,10 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
             functions,
         };
         let width = samples.first()?.values.width();
-        let (projection, mut entries) = Projection::alone(&config, width);
+        let (projection, mut entries) = Projection::alone(&config, width, covariates);
         projection.choose(&mut entries, &samples);
-        projection.left_out(&entries, &samples)
+        let missed = projection.left_out(&entries, &samples)?;
+        Some((missed, projection.drift(&entries)))
     };
     let mut best: Option<Found> = None;
     for family in [
@@ -614,7 +612,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
         Family::Sine,
     ] {
         for functions in FUNCTIONS.into_iter().filter(|n| *n <= most) {
-            let Some(missed) = missed(family, functions) else {
+            let Some((missed, drift)) = missed(family, functions) else {
                 continue;
             };
             if best.as_ref().is_none_or(|b| missed < BETTER * b.missed) {
@@ -622,6 +620,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
                     family,
                     functions,
                     missed,
+                    drift,
                 });
             }
         }
