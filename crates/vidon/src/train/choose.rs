@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform};
+use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform, coordinates};
 use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use crate::encoders::{
     Encoder, EncoderConfig, HeadsConfig, MomentsConfig, Projection, ProjectionConfig, ScalarsConfig,
@@ -237,12 +237,11 @@ impl<'a> Chooser<'a> {
         })
     }
 
-    /// Sensors of a group in some samples, in units of their own, without covariates.
+    /// Sensors of a group in some samples, in units of their own.
     fn sensors(&self, g: usize, units: &[&(String, Transform)]) -> Vec<Sensors> {
         let group = &self.meta.groups[g];
         let own = |s: &Sample| {
-            let axes = group.coordinates().len();
-            let mut own = s.groups[g].without_covariates(axes).into_owned();
+            let mut own = s.groups[g].clone();
             for (c, channel) in group.values.iter().enumerate() {
                 if let Some((_, unit)) = units.iter().find(|(name, _)| *name == channel.name) {
                     let width = own.values.width();
@@ -273,7 +272,7 @@ impl<'a> Chooser<'a> {
         };
         let g = config.group_among(&self.meta.groups).expect("just checked");
         let all: Vec<&(String, Transform)> = units.iter().collect();
-        let dense = functions(group.coordinates(), &self.sensors(g, &all), usize::MAX);
+        let dense = functions(&group.coords, &self.sensors(g, &all), usize::MAX);
         if dense.is_some_and(|found| found.missed < DENSE) {
             return Vec::new();
         }
@@ -360,7 +359,7 @@ impl<'a> Chooser<'a> {
                 }
                 Kind::Field => {
                     let sensors = self.sensors(g, &logs);
-                    match functions(group.coordinates(), &sensors, usize::MAX) {
+                    match functions(&group.coords, &sensors, usize::MAX) {
                         Some(found) if found.missed < POOR_FIT => {
                             words.push(found.words());
                             encoders.push(EncoderConfig::Projection(ProjectionConfig {
@@ -389,18 +388,12 @@ impl<'a> Chooser<'a> {
         if encoders.is_empty() {
             return Vec::new();
         }
-        let axes = self
-            .meta
-            .query_coords
-            .iter()
-            .filter(|c| !c.covariate)
-            .count();
         let answers = all_along(&self.train, FITTED).map(|s| Sensors {
-            coords: s.query_coords.first_columns(axes).into_owned(),
+            coords: (*s.query_coords).clone(),
             values: s.targets.clone(),
         });
         let answers: Vec<Sensors> = answers.collect();
-        let found = functions(&self.meta.query_coords[..axes], &answers, MOST_ANSWERED);
+        let found = functions(&self.meta.query_coords, &answers, MOST_ANSWERED);
         let Some(found) = found else {
             return Vec::new();
         };
@@ -553,6 +546,8 @@ struct Found {
     functions: usize,
     /// By which share of its spread what is left out is missed.
     missed: f64,
+    /// What becomes of covariates, in words.
+    drift: Option<String>,
 }
 
 impl Found {
@@ -571,16 +566,20 @@ impl Found {
             Family::Legendre => "polynomials",
         };
         format!(
-            "{} {family} that miss what is left out by {:.2} %",
+            "{} {family}{} that miss what is left out by {:.2} %",
             self.functions,
+            self.drift
+                .as_ref()
+                .map_or(String::new(), |d| format!(" ({d})")),
             100.0 * self.missed
         )
     }
 }
 
 /// Family and number of functions by what is left out of samples at scattered places; none where too little is there to
-/// leave any out.
-fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+/// leave any out. The channels are coordinates and covariates of the places.
+fn functions(channels: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+    let (coords, covariates) = channels.split_at(coordinates(channels).len());
     let few = |s: &Sensors| {
         let kept: Vec<usize> = all_along(&Vec::from_iter(0..s.len()), SENSORS)
             .copied()
@@ -593,7 +592,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
     counts.sort_unstable();
     let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
     let most = most.min(median.max(3));
-    let missed = |family: Family, functions: usize| -> Option<f64> {
+    let missed = |family: Family, functions: usize| -> Option<(f64, Option<String>)> {
         let mut frame = Frame {
             family,
             ..Frame::default()
@@ -606,9 +605,10 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
             functions,
         };
         let width = samples.first()?.values.width();
-        let (projection, mut entries) = Projection::alone(&config, width);
+        let (projection, mut entries) = Projection::alone(&config, width, covariates);
         projection.choose(&mut entries, &samples);
-        projection.left_out(&entries, &samples)
+        let missed = projection.left_out(&entries, &samples)?;
+        Some((missed, projection.drift(&entries)))
     };
     let counts: Vec<usize> = FUNCTIONS.into_iter().filter(|n| *n <= most).collect();
     let mut best: Option<(usize, Found)> = None;
@@ -625,7 +625,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
         };
         let mut worse = 0;
         for at in near {
-            let Some(missed) = missed(family, counts[at]) else {
+            let Some((missed, drift)) = missed(family, counts[at]) else {
                 continue;
             };
             if best
@@ -639,6 +639,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
                         family,
                         functions,
                         missed,
+                        drift,
                     },
                 ));
                 worse = 0;
