@@ -62,18 +62,46 @@ def waves(dim, reach, family):
     return sorted(found)
 
 
+def linear_functions(frame, count):
+    """How many functions of space are constant or linear, of so many."""
+    axes = len(frame["lo"]) - (frame.get("times", 0) > 0)
+    wanted = min(axes + 1, count)
+    found = next(f for f in (waves(axes, r, frame["family"]) for r in itertools.count(1)) if len(f) >= wanted)
+    return min(sum(square <= found[wanted - 1][0] for square, _, _ in found), count)
+
+
+def with_covariates(frame, functions, z):
+    """Behind functions of places the first of them times every covariate, and the very first times its square."""
+    times = max(frame.get("times", 0), 1)
+    products = linear_functions(frame, functions.shape[1] // times) * times
+    further = [f for c in z.T[:, :, None] for f in [c * functions[:, :products], (c * c - 1) * functions[:, :times]]]
+    return np.hstack([functions, *further])
+
+
 def project(config, w, x, u):
-    """Regularised least squares, a row a component, each on the sensors that report it."""
+    """Regularised least squares, a row a component, each on the sensors that report it; and the drift, if there is one."""
     decay, ridge, fall = w["projection.prior"]
-    functions, squares = fourier(config["frame"], config["functions"], x[:, : len(config["frame"]["lo"])], whole=True)
+    axes = len(config["frame"]["lo"])
+    functions, squares = fourier(config["frame"], config["functions"], x[:, :axes], whole=True)
     prior = (1 + squares) ** (-decay / 2) * np.exp(-fall * np.sqrt(squares))
+    n = len(prior)
+    if "projection.drift" in w:
+        (mean, spread), (linear, products) = w["projection.covariates"], w["projection.drift"]
+        functions = with_covariates(config["frame"], functions, (x[:, axes:] - mean) / spread)
+        first = prior[: linear_functions(config["frame"], n)] * products
+        first[0] = prior[0] * linear
+        prior = np.concatenate([prior, *[[*first, prior[0] * products]] * len(mean)])
 
     def fit(a, u):
         matrix = a.T @ a / len(a) + ridge * np.eye(len(prior))
         return prior * np.linalg.solve(matrix, a.T @ u / len(a))
 
     known = [~np.isnan(column) for column in u.T]
-    return np.stack([fit(functions[k] * prior, column[k]) for k, column in zip(known, u.T)])
+    found = np.stack([fit(functions[k] * prior, column[k]) for k, column in zip(known, u.T)])
+    if "projection.drift" not in w:
+        return found, []
+    mean, spread = w["projection.drift.standard"]
+    return found[:, :n], (found[:, n:].ravel() - mean) / spread
 
 
 def moments(config, x, u):
@@ -105,16 +133,22 @@ def fno_between_bases(core, seen, decoder, w, outputs):
         channels.append(np.tile(constants, (len(unit), 1)))
     if core["coords"]:
         channels.append(2 * unit - 1)
+    if "core.covariates" in w:
+        channels.append(w["core.covariates"].T)
     space = {"family": own["family"], "lo": own["lo"][:axes], "hi": own["hi"][:axes]}
     basis, _ = fourier(space, decoder["functions"], place(own))
     read = np.linalg.solve(basis.T @ basis + 1e-6 * len(unit) * np.eye(basis.shape[1]), basis.T)
     answer = fno_on_grid(core, w, np.hstack(channels), [n] * axes)
-    # Rows: outputs, then functions of time.
-    answer = (read @ answer).T.reshape(outputs, max(own.get("times", 0), 1), -1)
+    # Rows: outputs, then what stands alone, with every covariate and with its square, then functions of time.
+    times = max(own.get("times", 0), 1)
+    answer = (read @ answer).T.reshape(outputs, -1, times, basis.shape[1])
     mean, spread = w["core.output"]
-    beta = answer * spread[:, None, None]
-    beta[:, 0] += mean[:, None] * read.sum(axis=1)
-    return beta.transpose(0, 2, 1).ravel()
+    beta = answer * spread[:, None, None, None]
+    beta[:, 0, 0] += mean[:, None] * read.sum(axis=1)
+    linear = linear_functions(own, basis.shape[1])
+    counts = [basis.shape[1]] + [linear, 1] * (beta.shape[1] // 2)
+    parts = [beta[:, i, :, :count].transpose(0, 2, 1).reshape(outputs, -1) for i, count in enumerate(counts)]
+    return np.hstack(parts).ravel()
 
 
 def heads(config, w, x, u):
@@ -151,7 +185,7 @@ def encode(config, w, x, u):
         case "heads":
             return None, heads(config, w, x, u)
         case "projection":
-            return project(config, w, x, u), []
+            return project(config, w, x, u)
         case "moments":
             mean, spread = w.get("moments.count", (0, 1))
             return moments(config, x, u), [] if u is not None else [(len(x) - mean) / spread]
@@ -166,7 +200,11 @@ def contract(decoder, w, beta, y, outputs):
     if decoder["kind"] == "learned":
         tau = mlp(w, "trunk", y)
     else:
-        own, _ = fourier(decoder["frame"], len(beta) // outputs, y[:, : len(decoder["frame"]["lo"])])
+        frame, axes = decoder["frame"], len(decoder["frame"]["lo"])
+        own, _ = fourier(frame, decoder["functions"] * max(frame.get("times", 0), 1), y[:, :axes])
+        if "trunk.covariates" in w:
+            mean, spread = w["trunk.covariates"]
+            own = with_covariates(frame, own, (y[:, axes:] - mean) / spread)
         blocks = np.kron(np.eye(outputs)[None], own[:, None, :])
         tau = np.concatenate([np.zeros((len(y), outputs, 1)), blocks], axis=2)
     tau = tau.reshape(len(y), outputs, len(beta) + 1)

@@ -267,6 +267,10 @@ fn random_groups(rng: &mut Rng, m: usize, q: usize) -> Sample {
         coords: rows(m, 3),
         values: rows(m, 2),
     };
+    let heights: Vec<f32> = air.coords.iter().map(|place| place[2]).collect();
+    for (row, height) in air.values.data_mut().chunks_mut(2).zip(&heights) {
+        row[1] += 3.0 * height;
+    }
     let gaps = air.values.data_mut().iter_mut().step_by(3);
     gaps.for_each(|v| *v = f32::NAN);
     let wells = Sensors {

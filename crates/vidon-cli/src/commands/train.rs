@@ -260,8 +260,11 @@ pub fn run_training(mut training: Training, folder: &Path, ui: &Ui) -> Result<Ou
             String::new()
         };
         let error = percent(*error);
+        let mut drifts = floors.drifts.iter().filter(|(name, _)| name == group);
+        let drift = drifts.next().map(|(_, words)| format!(" ({words})"));
         format!(
-            "sensors{of} that the projection does not see are missed by {error} of their spread"
+            "sensors{of} that the projection does not see are missed by {error} of their spread{}",
+            drift.unwrap_or_default()
         )
     });
     let targets = floors.targets.map(|error| {

@@ -72,7 +72,7 @@ impl MlpCore {
 
 impl Core for MlpCore {
     fn fit(&self, entries: &mut [Entry], training: &Training) -> Result<()> {
-        if let (Some(key), Some(basis)) = (self.scale, training.answer) {
+        if let (Some(key), Some(basis)) = (self.scale, &training.answer) {
             let few: Vec<&ScaledSample> = all_along(training.samples, MEASURED).collect();
             let fits = target_fits(basis, &few);
             let (mean, spread) = mean_and_spread(&fits, few[0].targets.width())?;

@@ -22,7 +22,7 @@ use crate::decoders::DecoderConfig;
 use crate::encoders::{Encoder, EncoderConfig};
 use crate::error::Result;
 use crate::network::{Entry, Extent, Params, Plan, Tensor};
-use crate::spaces::Basis;
+use crate::spaces::{CovariateBasis, FittedBasis};
 
 /// Which core, with its sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,16 +80,16 @@ impl CoreConfig {
         &self,
         plan: &mut Plan,
         encoders: &[Box<dyn Encoder>],
-        (inputs, answer): (usize, Option<&Basis>),
+        (inputs, answer): (usize, Option<&CovariateBasis>),
         meta: &Meta,
     ) -> Box<dyn Core> {
         let widths = encoders.iter().map(|e| e.outputs());
         let width = widths.fold(0usize, usize::saturating_add);
         let targets = meta.targets.len();
         match (self, answer) {
-            (CoreConfig::Fno(config), Some(answer)) => Box::new(FnoBetweenBases::new(
-                plan, config, encoders, answer, targets,
-            )),
+            (CoreConfig::Fno(config), Some(answer)) => {
+                Box::new(FnoBetweenBases::new(plan, config, encoders, answer, meta))
+            }
             (CoreConfig::Fno(config), None) => {
                 let axes = meta.space().len();
                 Box::new(FnoOnGrid::new(plan, config, axes, width, targets))
@@ -105,7 +105,7 @@ impl CoreConfig {
 pub(crate) struct Training<'a> {
     pub samples: &'a [ScaledSample],
     /// The functions of a fixed decoder.
-    pub answer: Option<&'a Basis>,
+    pub answer: Option<FittedBasis<'a>>,
     /// Mean and spread of every function that encoders give by its coefficients, in order.
     pub seen: Vec<[f32; 2]>,
 }

@@ -1,14 +1,17 @@
 //! A fixed basis on the box of the queries, for every component with β of its own; τ_0 is zero:
 //!
 //!   v_c(y) = Σ_k β_{ck} φ_k(y).
+//!
+//! Where queries have covariates, functions of them (`spaces/covariates.rs`) stand behind the φ of every component.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::MOST_PARTS;
-use crate::data::Channel;
+use crate::data::{Channel, ScaledSample};
 use crate::decoders::Functions;
-use crate::network::{Params, Place, Tensor, to_vec};
-use crate::spaces::{Basis, Frame};
+use crate::error::Result;
+use crate::network::{Entry, Init, Key, Params, Place, Plan, Tensor, to_vec};
+use crate::spaces::{Basis, CovariateBasis, FittedBasis, Frame, means_and_deviations};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,22 +30,31 @@ impl BasisConfig {
         self.frame.fault(coords)
     }
 
-    pub(super) fn basis(&self) -> Basis {
+    /// Its functions of queries of which so many numbers are known.
+    pub(super) fn functions(&self, known: usize) -> CovariateBasis {
         let count = self.functions * self.frame.times.max(1);
-        Basis::new(self.frame.clone(), count)
+        let basis = Basis::new(self.frame.clone(), count);
+        CovariateBasis::new(basis, known - self.frame.lo.len())
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct FixedBasis {
-    basis: Basis,
+    functions: CovariateBasis,
     targets: usize,
+    /// Mean and spread of every covariate, `[2, covariates]`, where there are any: not trained.
+    standard: Option<Key>,
 }
 
 impl FixedBasis {
-    pub fn new(config: &BasisConfig, targets: usize) -> Self {
+    /// For queries of which so many numbers are known.
+    pub fn new(plan: &mut Plan, config: &BasisConfig, known: usize, targets: usize) -> Self {
+        let functions = config.functions(known);
+        let shape = [2, functions.covariates()];
+        let mut standard = || plan.add("trunk.covariates".into(), &shape, Init::Fixed);
         Self {
-            basis: config.basis(),
+            standard: (functions.covariates() > 0).then(&mut standard),
+            functions,
             targets,
         }
     }
@@ -50,11 +62,33 @@ impl FixedBasis {
 
 impl Functions for FixedBasis {
     fn count(&self) -> usize {
-        self.basis.len() * self.targets
+        self.functions.len() * self.targets
     }
 
-    fn at(&self, _: &Params, queries: Tensor<2>) -> Tensor<2> {
-        let functions = values(&self.basis, queries);
+    fn fit(&self, entries: &mut [Entry], training: &[ScaledSample]) -> Result<()> {
+        if let Some(key) = self.standard {
+            let axes = self.functions.basis().frame().lo.len();
+            let places = training.iter().flat_map(|s| s.queries.iter());
+            let known = places.map(|p| &p[axes..]);
+            key.set(
+                entries,
+                means_and_deviations(known, self.functions.covariates()),
+            );
+        }
+        Ok(())
+    }
+
+    fn at(&self, params: &Params, queries: Tensor<2>) -> Tensor<2> {
+        let functions = match self.standard {
+            None => values(self.functions.basis(), queries),
+            Some(key) => {
+                let place = Place::of(&queries);
+                let fitted = self.functions.fitted(&to_vec(params.flat(key)));
+                let [rows, _] = queries.dims();
+                let values = fitted.evaluate(&to_vec(queries));
+                place.tensor(values, [rows, fitted.len()])
+            }
+        };
         let [rows, count] = functions.dims();
         let options = (&functions.device(), functions.dtype());
         let none = |width: usize| Tensor::<2>::zeros([rows, width], options);
@@ -67,7 +101,18 @@ impl Functions for FixedBasis {
     }
 
     fn basis(&self) -> Option<&Basis> {
-        Some(&self.basis)
+        Some(self.functions.basis())
+    }
+
+    fn fitted(&self, entries: &[Entry]) -> Option<FittedBasis<'_>> {
+        Some(match self.standard {
+            Some(key) => self.functions.fitted(key.of(entries)),
+            None => self.functions.plain(),
+        })
+    }
+
+    fn sees_covariates(&self) -> bool {
+        self.standard.is_some()
     }
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Channel, ScaledSample, coordinates};
 use crate::error::Result;
 use crate::network::{Entry, Extent, Params, Plan, Sets, Tensor, linear};
-use crate::spaces::{Basis, Family, Frame};
+use crate::spaces::{Basis, CovariateBasis, Family, FittedBasis, Frame};
 
 /// Which decoder, with its sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,17 +62,18 @@ impl DecoderConfig {
     pub(crate) fn build(&self, plan: &mut Plan, coords: usize, targets: usize) -> Decoder {
         let functions: Box<dyn Functions> = match self {
             DecoderConfig::Learned(c) => Box::new(learned::Learned::new(plan, c, coords, targets)),
-            DecoderConfig::Basis(c) => Box::new(basis::FixedBasis::new(c, targets)),
+            DecoderConfig::Basis(c) => Box::new(basis::FixedBasis::new(plan, c, coords, targets)),
             DecoderConfig::Pod(c) => Box::new(pod::Pod::new(plan, c, targets)),
             DecoderConfig::Grid {} => return Decoder::Grid,
         };
         Decoder::Contraction(Contraction { functions, targets })
     }
 
-    /// The functions that every component has, where they are those of a basis.
-    pub(crate) fn basis(&self) -> Option<Basis> {
+    /// The functions that every component has, where they are those of a basis, of queries of which so many numbers
+    /// are known.
+    pub(crate) fn functions(&self, coords: usize) -> Option<CovariateBasis> {
         match self {
-            DecoderConfig::Basis(c) => Some(c.basis()),
+            DecoderConfig::Basis(c) => Some(c.functions(coords)),
             _ => None,
         }
     }
@@ -82,11 +83,12 @@ impl DecoderConfig {
         self.clone().frame().map(|f| f.family) == Some(Family::Sine)
     }
 
-    /// Numbers that it takes for a sample with so many targets a query, where that does not depend on the sample.
-    pub(crate) fn inputs(&self, targets: usize) -> usize {
+    /// Numbers that it takes for a sample, for queries of which so many numbers are known and with so many targets,
+    /// where that does not depend on the sample.
+    pub(crate) fn inputs(&self, coords: usize, targets: usize) -> usize {
         match self {
             DecoderConfig::Learned(c) => c.p,
-            DecoderConfig::Basis(c) => c.functions * c.frame.times.max(1) * targets,
+            DecoderConfig::Basis(c) => c.functions(coords).len() * targets,
             DecoderConfig::Pod(c) => c.p,
             DecoderConfig::Grid {} => 0,
         }
@@ -108,6 +110,11 @@ pub(crate) trait Functions: Debug + Send + Sync {
 
     /// The basis that every component has, with β of its own, where the functions are those of one.
     fn basis(&self) -> Option<&Basis> {
+        None
+    }
+
+    /// That basis with its functions of covariates.
+    fn fitted(&self, _entries: &[Entry]) -> Option<FittedBasis<'_>> {
         None
     }
 
@@ -143,6 +150,17 @@ impl Decoder {
     /// The functions of a fixed basis: one for each component of its answers.
     pub fn basis(&self) -> Option<&Basis> {
         self.contraction()?.functions.basis()
+    }
+
+    /// Those with the functions of covariates behind them.
+    pub fn fitted(&self, entries: &[Entry]) -> Option<FittedBasis<'_>> {
+        self.contraction()?.functions.fitted(entries)
+    }
+
+    /// Whether its fixed functions are of covariates too.
+    pub fn has_functions_of_covariates(&self) -> bool {
+        let own = self.contraction().map(|c| &c.functions);
+        own.is_some_and(|f| f.basis().is_some() && f.sees_covariates())
     }
 }
 

@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 use crate::network::{Entry, Init, Key, Params, Plan, Tensor, linear};
 use crate::rng::stream;
 use crate::spaces::linalg::{Matrix, symmetric_eigen};
-use crate::spaces::{Basis, Frame, LeastSquares, at_once, one_by_one, side_by_side};
+use crate::spaces::{
+    Basis, CovariateBasis, FittedBasis, Frame, LeastSquares, at_once, one_by_one, side_by_side,
+};
 
 /// Coefficients of all components together, at most: their covariance is a matrix of that size, diagonalised.
 const MOST_COEFFICIENTS: usize = 2048;
@@ -112,7 +114,7 @@ fn pod_modes(basis: &Basis, p: usize, samples: &[&ScaledSample]) -> Result<Vec<f
         let what = "a POD needs all targets of every sample, but some are missing; a fixed basis (kind = \"basis\") does without";
         return Err(Error::setting("model.decoder", what));
     }
-    let fits = target_fits(basis, samples);
+    let fits = target_fits(&CovariateBasis::new(basis.clone(), 0).plain(), samples);
     let count = fits.len() as f64;
     let mean: Vec<f64> = (0..n)
         .map(|i| fits.iter().map(|f| f[i]).sum::<f64>() / count)
@@ -144,15 +146,15 @@ fn pod_modes(basis: &Basis, p: usize, samples: &[&ScaledSample]) -> Result<Vec<f
     Ok(modes)
 }
 
-/// Coefficients of every training output in the basis, component by component; a component of which a sample
+/// Coefficients of every training output in a basis, component by component; a component of which a sample
 /// knows nothing has none (NaN).
-pub(crate) fn target_fits(basis: &Basis, samples: &[&ScaledSample]) -> Vec<Vec<f64>> {
-    let (prior, axes) = (vec![1.0; basis.len()], basis.frame().lo.len());
+pub(crate) fn target_fits(basis: &FittedBasis, samples: &[&ScaledSample]) -> Vec<Vec<f64>> {
+    let prior = vec![1.0; basis.len()];
     let solve = |places: &Rows, targets: &[&Rows]| -> Vec<Vec<f64>> {
         let width = targets[0].width();
         let known = side_by_side(&Vec::from_iter(targets.iter().map(|t| t.data())), width);
-        let places = places.first_columns(axes);
-        let squares = LeastSquares::new(basis, places.data(), &known);
+        let places = places.first_columns(basis.width());
+        let squares = LeastSquares::with_covariates(basis, places.data(), &known);
         one_by_one(&squares.weigh(&prior).solve(RIDGE), width).collect()
     };
     let gaps = samples.iter().any(|s| s.targets.has_gaps());

@@ -46,9 +46,10 @@ impl Coefficients {
         Ok(())
     }
 
-    /// `[samples, count]`
+    /// `[samples, count]`; what is behind the coefficients is left to others.
     pub fn forward(&self, params: &Params, batch: &[&Encoded]) -> Tensor<2> {
-        let all = numbers(batch).collect::<Vec<_>>().concat();
+        let own = numbers(batch).map(|numbers| &numbers[..self.count]);
+        let all = own.collect::<Vec<_>>().concat();
         let coefs = params.place().tensor(all, [batch.len(), self.count]);
         match self.standard {
             None => coefs,

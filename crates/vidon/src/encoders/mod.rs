@@ -30,7 +30,7 @@ use crate::data::{Channel, Group, Kind, Rows, Sensors};
 use crate::error::Result;
 use crate::network::{Entry, Extent, Params, Plan, Tensor};
 use crate::sensors::Layout;
-use crate::spaces::{Basis, Frame, Symmetries, Symmetry};
+use crate::spaces::{Basis, FittedBasis, Frame, Symmetries, Symmetry};
 
 /// Which encoder, with its sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -262,6 +262,16 @@ pub(crate) trait Encoder: Debug + Send + Sync {
     /// How many functions it gives in its basis.
     fn functions(&self) -> usize {
         0
+    }
+
+    /// That basis with its functions of covariates.
+    fn fitted(&self, _entries: &[Entry]) -> Option<FittedBasis<'_>> {
+        None
+    }
+
+    /// What it makes of the covariates of its sensors, in words, where it has chosen that.
+    fn drift(&self, _entries: &[Entry]) -> Option<String> {
+        None
     }
 
     /// Mean and spread of each of those functions over places and training data.

@@ -19,7 +19,7 @@ use crate::memory::Need;
 use crate::network::{Entry, Extent, Init, Key, Params, Plan, Sets, Tensor};
 use crate::rng::stream;
 use crate::sensors::Layout;
-use crate::spaces::{Basis, Symmetries, Symmetry};
+use crate::spaces::{Basis, FittedBasis, Symmetries, Symmetry};
 use crate::start::{Field, FieldKeys, LinearKeys, LinearMap, StartConfig};
 
 /// Bytes that a training takes for every number: where it started, on the device and at its best, gradient, two
@@ -145,10 +145,11 @@ impl Parts {
         });
         let encoders: Vec<Box<dyn Encoder>> = encoders.collect();
         let (decoder, targets) = (&config.decoder, meta.targets.len());
-        let answer = decoder.basis();
-        let answer = (decoder.inputs(targets), answer.as_ref());
+        let known = meta.query_coords.len();
+        let answer = decoder.functions(known);
+        let answer = (decoder.inputs(known, targets), answer.as_ref());
         let core = config.core.build(&mut plan, &encoders, answer, meta);
-        let decoder = decoder.build(&mut plan, meta.query_coords.len(), targets);
+        let decoder = decoder.build(&mut plan, known, targets);
         let start = config.start.as_ref().map(|start| Start {
             from: match start {
                 StartConfig::Field(field) => {
@@ -163,7 +164,7 @@ impl Parts {
                     Source::Linear(LinearKeys::new(
                         &mut plan,
                         seen,
-                        config.decoder.inputs(targets),
+                        config.decoder.inputs(known, targets),
                     ))
                 }
             },
@@ -266,10 +267,10 @@ impl Parts {
         self.encoders.iter().map(|e| e.outputs()).collect()
     }
 
-    /// The only encoder's basis, where that is all there is to know of a sample.
-    pub fn only_basis(&self) -> Option<&Basis> {
+    /// The only encoder's functions, where that is all there is to know of a sample.
+    pub fn only_basis(&self, entries: &[Entry]) -> Option<FittedBasis<'_>> {
         match &self.encoders[..] {
-            [only] => only.basis(),
+            [only] => only.fitted(entries),
             _ => None,
         }
     }
@@ -288,17 +289,15 @@ impl Parts {
             encoder.fit(entries, groups[group].coordinates(), &sensors)?;
             seen.extend(encoder.function_moments(entries, &sensors));
         }
-        let answer = self.decoder.basis();
+        if let Decoder::Contraction(c) = &self.decoder {
+            c.functions.fit(entries, training)?;
+        }
         let training = Training {
             samples: training,
-            answer,
+            answer: self.decoder.fitted(entries),
             seen,
         };
-        self.core.fit(entries, &training)?;
-        match &self.decoder {
-            Decoder::Contraction(c) => c.functions.fit(entries, training.samples),
-            Decoder::Grid => Ok(()),
-        }
+        self.core.fit(entries, &training)
     }
 
     /// What never changes for the sensors of every sample.
@@ -439,6 +438,20 @@ impl Parts {
             Some((group, encoder.left_out(entries, &sensors)?))
         });
         missed.collect()
+    }
+
+    /// What projections make of the covariates of their sensors, in words, group by group.
+    pub fn drifts(&self, entries: &[Entry]) -> Vec<(usize, String)> {
+        let encoders = self.encoders.iter().zip(&self.groups);
+        let drifts = encoders.filter_map(|(e, &g)| Some((g, e.drift(entries)?)));
+        drifts.collect()
+    }
+
+    /// A group whose covariates are fitted, as functions of places that stay what they are.
+    pub fn drifting(&self) -> Option<usize> {
+        let mut encoders = self.encoders.iter().zip(&self.groups);
+        let drifting = encoders.find(|(e, _)| e.basis().is_some() && e.sees_covariates());
+        drifting.map(|(_, &group)| group)
     }
 
     /// Groups that no encoder takes.

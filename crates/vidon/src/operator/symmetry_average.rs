@@ -43,6 +43,9 @@ impl SymmetryAverage {
         if axes > MOST_AXES {
             return None;
         }
+        if parts.decoder.has_functions_of_covariates() {
+            return None;
+        }
         let seen = parts.seen_bases()?;
         let frame = parts.decoder.basis()?.frame();
         let times = frame.times.max(1);

@@ -7,6 +7,7 @@
 
 use crate::memory::Need;
 use crate::spaces::basis::Basis;
+use crate::spaces::covariates::FittedBasis;
 use crate::spaces::linalg::{Factor, Matrix, transposed_product};
 
 /// Places whose functions are worked out at a time.
@@ -31,9 +32,26 @@ impl LeastSquares {
 
     /// With a row of `known` a place.
     pub fn new(basis: &Basis, coords: &[f32], known: &Matrix) -> Self {
-        let (n, m) = (basis.len(), known.rows());
+        let evaluate = |coords: &[f32]| basis.evaluate(coords, basis.len());
+        Self::in_functions(basis.len(), evaluate, coords, known)
+    }
+
+    /// The same with further functions of the covariates of places.
+    pub fn with_covariates(functions: &FittedBasis, places: &[f32], known: &Matrix) -> Self {
+        let evaluate = |places: &[f32]| functions.evaluate(places);
+        Self::in_functions(functions.len(), evaluate, places, known)
+    }
+
+    /// In `n` functions, which are evaluated a row a place.
+    fn in_functions(
+        n: usize,
+        evaluate: impl Fn(&[f32]) -> Vec<f32>,
+        coords: &[f32],
+        known: &Matrix,
+    ) -> Self {
+        let m = known.rows();
         let (dim, share) = (coords.len() / m, 1.0 / m as f64);
-        let features = |coords: &[f32]| Matrix::single(n, &basis.evaluate(coords, n));
+        let features = |coords: &[f32]| Matrix::single(n, &evaluate(coords));
         if m < n {
             return Self::Few {
                 features: features(coords),

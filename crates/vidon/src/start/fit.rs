@@ -41,6 +41,9 @@ const FUNCTIONS: [usize; 4] = [6, 12, 20, 36];
 /// Ranges are between such shares of how far a coordinate or covariate goes.
 const NARROW: f64 = 64.0;
 const WIDE: f64 = 4.0;
+/// A level is another if so many samples say so by more than so many standard errors of their mean.
+const FEWEST: usize = 20;
+const SURE: f64 = 3.0;
 /// Numbers of functions that are tried without a better one.
 const PATIENCE: usize = 2;
 /// Rounds over the numbers of the short range.
@@ -114,8 +117,39 @@ pub(crate) fn fit(
             break;
         }
     }
-    let best = trials.refine(best)?;
-    Ok((best.config, best.field))
+    let Trial {
+        config, mut field, ..
+    } = trials.refine(best)?;
+    if config.apart {
+        level(&mut field, &trials.val)?;
+    }
+    Ok((config, field))
+}
+
+/// Moves quantities that are only asked for, never read, to the level of the validation samples where that is surely
+/// another: what is measured changes with the years, and validation samples are often the last that are known.
+fn level(field: &mut Field, samples: &[&Sample]) -> Result<()> {
+    let own = |s: &&Sample| -> Result<Vec<Option<f64>>> {
+        let found = field.predict(&s.groups, &s.query_coords)?;
+        let off = |c: usize| {
+            let pairs = s.targets.column(c).zip(found.column(c));
+            let known = pairs.filter(|(t, _)| !t.is_nan());
+            let off: Vec<f64> = known.map(|(t, f)| t as f64 - f as f64).collect();
+            (!off.is_empty()).then(|| off.iter().sum::<f64>() / off.len() as f64)
+        };
+        Ok((0..field.targets.len()).map(off).collect())
+    };
+    let all: Vec<Vec<Option<f64>>> = samples.par_iter().map(own).collect::<Result<_>>()?;
+    for (c, &q) in field.targets.clone().iter().enumerate() {
+        let off: Vec<f64> = all.iter().filter_map(|own| own[c]).collect();
+        let count = off.len() as f64;
+        let mean = off.iter().sum::<f64>() / count;
+        let spread = off.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+        if off.len() > FEWEST && mean.abs() > SURE * (spread / count).sqrt() {
+            field.numbers.units[q][0] += mean;
+        }
+    }
+    Ok(())
 }
 
 /// What fields are tried on.

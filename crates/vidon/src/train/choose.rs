@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform};
+use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform, coordinates};
 use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
 use crate::encoders::{
     Encoder, EncoderConfig, HeadsConfig, MomentsConfig, Projection, ProjectionConfig, ScalarsConfig,
@@ -35,11 +35,16 @@ use crate::train::suits::POOR_FIT;
 const SAMPLES: usize = 600;
 const VALIDATION: usize = 100;
 /// Samples, and sensors of each, by which functions are chosen.
-const FITTED: usize = 24;
+const FITTED: usize = 12;
 const SENSORS: usize = 1500;
 /// Numbers of functions to choose from. A larger one must miss less than this share of what a smaller one misses.
 const FUNCTIONS: [usize; 9] = [3, 6, 12, 24, 48, 100, 200, 400, 700];
 const BETTER: f64 = 0.95;
+/// Numbers that are tried without a better one.
+const PATIENCE: usize = 2;
+/// Where left-out sensors are missed by less than this share of their spread, readings are dense and hardly noisy, and a
+/// random field has nothing to add to least squares.
+const DENSE: f64 = 0.05;
 /// Functions of moments, and most of a decoder.
 const MOMENTS: usize = 400;
 const MOST_ANSWERED: usize = 400;
@@ -121,13 +126,13 @@ impl<'a> Chooser<'a> {
         }
         let none = "the answers are not finite".to_string();
         let mut best: Option<(f64, Candidate)> = None;
-        for mut candidate in candidates {
+        for candidate in candidates {
             if self.observer.stopped() {
                 return Err(Error::Interrupted);
             }
             let began = Instant::now();
             // What cannot be trained on these data is no choice, and says why.
-            let error = match self.error(&mut candidate) {
+            let error = match self.error(&candidate) {
                 Ok(error) if error.is_finite() => Ok(error),
                 Ok(_) => Err(none.clone()),
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -236,10 +241,27 @@ impl<'a> Chooser<'a> {
         })
     }
 
+    /// Sensors of a group in some samples, in units of their own.
+    fn sensors(&self, g: usize, units: &[&(String, Transform)]) -> Vec<Sensors> {
+        let group = &self.meta.groups[g];
+        let own = |s: &Sample| {
+            let mut own = s.groups[g].clone();
+            for (c, channel) in group.values.iter().enumerate() {
+                if let Some((_, unit)) = units.iter().find(|(name, _)| *name == channel.name) {
+                    let width = own.values.width();
+                    let column = own.values.data_mut().iter_mut().skip(c).step_by(width);
+                    column.for_each(|v| *v = unit.apply(*v));
+                }
+            }
+            own
+        };
+        all_along(&self.train, FITTED).map(own).collect()
+    }
+
     /// Fields that all samples have taught, in the units of the data and in others.
     fn fields(&self, units: &[(String, Transform)]) -> Vec<Candidate> {
         let fields = self.meta.groups.iter().filter(|g| g.kind == Kind::Field);
-        let recurring = fields.filter_map(|group| {
+        let mut possible = fields.filter_map(|group| {
             let config = FieldConfig {
                 group: (self.meta.groups.len() > 1).then(|| group.name.clone()),
                 ..FieldConfig::default()
@@ -249,9 +271,15 @@ impl<'a> Chooser<'a> {
                 .is_none()
                 .then_some((config, group))
         });
-        let Some((config, group)) = recurring.into_iter().next() else {
+        let Some((config, group)) = possible.next() else {
             return Vec::new();
         };
+        let g = config.group_among(&self.meta.groups).expect("just checked");
+        let all: Vec<&(String, Transform)> = units.iter().collect();
+        let dense = functions(&group.coords, &self.sensors(g, &all), usize::MAX);
+        if dense.is_some_and(|found| found.missed < DENSE) {
+            return Vec::new();
+        }
         let scalars = self.scalars();
         let projection = EncoderConfig::Projection(ProjectionConfig {
             group: config.group.clone(),
@@ -321,10 +349,6 @@ impl<'a> Chooser<'a> {
         let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
         let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
         for (g, group) in self.meta.groups.iter().enumerate() {
-            let own = |s: &Sample| {
-                let axes = group.coordinates().len();
-                s.groups[g].without_covariates(axes).into_owned()
-            };
             let named = (self.meta.groups.len() > 1).then(|| group.name.clone());
             match group.kind {
                 Kind::Scalars => {}
@@ -336,20 +360,8 @@ impl<'a> Chooser<'a> {
                     }));
                 }
                 Kind::Field => {
-                    let mut sensors: Vec<Sensors> =
-                        all_along(&self.train, FITTED).map(own).collect();
-                    for (c, channel) in group.values.iter().enumerate() {
-                        let Some((_, log)) = logs.iter().find(|(name, _)| *name == channel.name)
-                        else {
-                            continue;
-                        };
-                        for own in &mut sensors {
-                            let width = own.values.width();
-                            let column = own.values.data_mut().iter_mut().skip(c).step_by(width);
-                            column.for_each(|v| *v = log.apply(*v));
-                        }
-                    }
-                    match functions(group.coordinates(), &sensors, usize::MAX) {
+                    let sensors = self.sensors(g, &logs);
+                    match functions(&group.coords, &sensors, usize::MAX) {
                         Some(found) if found.missed < POOR_FIT => {
                             words.push(found.words());
                             encoders.push(EncoderConfig::Projection(ProjectionConfig {
@@ -378,18 +390,12 @@ impl<'a> Chooser<'a> {
             }
         }
         encoders.extend(self.scalars());
-        let axes = self
-            .meta
-            .query_coords
-            .iter()
-            .filter(|c| !c.covariate)
-            .count();
         let answers = all_along(&self.train, FITTED).map(|s| Sensors {
-            coords: s.query_coords.first_columns(axes).into_owned(),
+            coords: (*s.query_coords).clone(),
             values: s.targets.clone(),
         });
         let answers: Vec<Sensors> = answers.collect();
-        let found = functions(&self.meta.query_coords[..axes], &answers, MOST_ANSWERED);
+        let found = functions(&self.meta.query_coords, &answers, MOST_ANSWERED);
         let decoder = match &found {
             Some(found) => {
                 words.push(format!("answers in {}", found.words()));
@@ -494,8 +500,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The root mean square error on validation data after a moment of training. What a start found on the way is kept.
-    fn error(&self, candidate: &mut Candidate) -> Result<f64> {
+    /// The root mean square error on validation data after a moment of training.
+    fn error(&self, candidate: &Candidate) -> Result<f64> {
         let budget = self.recipe.train.budget.map_or(0.0, Budget::seconds);
         let mut recipe = candidate.recipe.clone();
         recipe.data = DataRecipe::default();
@@ -523,13 +529,7 @@ impl<'a> Chooser<'a> {
         };
         let mut training = Training::put_together(recipe, loaded, None, false, self.observer)?;
         let outcome = training.run(&Silent(self.observer))?;
-        let best = outcome.best.map_or(f64::INFINITY, |b| b.error);
-        if let (Some(StartConfig::Field(found)), Some(StartConfig::Field(own))) =
-            (&training.config().start, &mut candidate.recipe.model.start)
-        {
-            own.features = found.features.clone();
-        }
-        Ok(best)
+        Ok(outcome.best.map_or(f64::INFINITY, |b| b.error))
     }
 }
 
@@ -578,6 +578,8 @@ struct Found {
     functions: usize,
     /// By which share of its spread what is left out is missed.
     missed: f64,
+    /// What becomes of covariates, in words.
+    drift: Option<String>,
 }
 
 impl Found {
@@ -596,16 +598,20 @@ impl Found {
             Family::Legendre => "polynomials",
         };
         format!(
-            "{} {family} that miss what is left out by {:.2} %",
+            "{} {family}{} that miss what is left out by {:.2} %",
             self.functions,
+            self.drift
+                .as_ref()
+                .map_or(String::new(), |d| format!(" ({d})")),
             100.0 * self.missed
         )
     }
 }
 
 /// Family and number of functions by what is left out of samples at scattered places; none where too little is there to
-/// leave any out.
-fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+/// leave any out. The channels are coordinates and covariates of the places.
+fn functions(channels: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
+    let (coords, covariates) = channels.split_at(coordinates(channels).len());
     let few = |s: &Sensors| {
         let kept: Vec<usize> = all_along(&Vec::from_iter(0..s.len()), SENSORS)
             .copied()
@@ -618,7 +624,7 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
     counts.sort_unstable();
     let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
     let most = most.min(median.max(3));
-    let missed = |family: Family, functions: usize| -> Option<f64> {
+    let missed = |family: Family, functions: usize| -> Option<(f64, Option<String>)> {
         let mut frame = Frame {
             family,
             ..Frame::default()
@@ -631,31 +637,53 @@ fn functions(coords: &[Channel], samples: &[Sensors], most: usize) -> Option<Fou
             functions,
         };
         let width = samples.first()?.values.width();
-        let (projection, mut entries) = Projection::alone(&config, width);
+        let (projection, mut entries) = Projection::alone(&config, width, covariates);
         projection.choose(&mut entries, &samples);
-        projection.left_out(&entries, &samples)
+        let missed = projection.left_out(&entries, &samples)?;
+        Some((missed, projection.drift(&entries)))
     };
-    let mut best: Option<Found> = None;
+    let counts: Vec<usize> = FUNCTIONS.into_iter().filter(|n| *n <= most).collect();
+    let mut best: Option<(usize, Found)> = None;
     for family in [
         Family::Cosine,
         Family::Legendre,
         Family::Periodic,
         Family::Sine,
     ] {
-        for functions in FUNCTIONS.into_iter().filter(|n| *n <= most) {
-            let Some(missed) = missed(family, functions) else {
+        // The first family says about how many; the others are tried near that.
+        let near = match &best {
+            Some((at, _)) => at.saturating_sub(1)..(at + 2).min(counts.len()),
+            None => 0..counts.len(),
+        };
+        let mut worse = 0;
+        for at in near {
+            let Some((missed, drift)) = missed(family, counts[at]) else {
                 continue;
             };
-            if best.as_ref().is_none_or(|b| missed < BETTER * b.missed) {
-                best = Some(Found {
-                    family,
-                    functions,
-                    missed,
-                });
+            if best
+                .as_ref()
+                .is_none_or(|(_, b)| missed < BETTER * b.missed)
+            {
+                let functions = counts[at];
+                best = Some((
+                    at,
+                    Found {
+                        family,
+                        functions,
+                        missed,
+                        drift,
+                    },
+                ));
+                worse = 0;
+            } else {
+                worse += 1;
+            }
+            if worse == PATIENCE {
+                break;
             }
         }
     }
-    best
+    best.map(|(_, found)| found)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use crate::config::MOST_PROJECTED;
 use crate::data::{Channel, Meta, Rows, Sample, ScaledSample, Sensors};
+use crate::decoders::Decoder;
 use crate::encoders::{Encoder, Projection, ProjectionConfig};
 use crate::error::{Error, Result};
 use crate::network::Entry;
@@ -31,12 +32,12 @@ const ENOUGH: usize = 2;
 
 /// Whether coefficients are compared where the recipe does not say, and why; none where there is nothing to choose.
 pub(crate) fn choose(
-    basis: Option<&Basis>,
+    decoder: &Decoder,
     options: &TrainRecipe,
     meta: &Meta,
     train: &[Sample],
 ) -> Option<(bool, String)> {
-    let basis = basis.filter(|_| options.coefficients.is_none())?;
+    let basis = decoder.basis().filter(|_| options.coefficients.is_none())?;
     let known = |s: &Sample| {
         let columns = 0..s.targets.width();
         let counts = columns.map(|c| s.targets.column(c).filter(|v| !v.is_nan()).count());
@@ -58,6 +59,9 @@ pub(crate) fn choose(
     };
     let against = if options.queries.is_some() {
         "the recipe asks for some of the queries".into()
+    } else if decoder.has_functions_of_covariates() {
+        "the decoder has functions of the covariates of queries, which are found in the training"
+            .into()
     } else if fewest < ENOUGH * basis.len() {
         format!("{counts}; {ENOUGH} targets for each are wanted")
     } else if functions_of_space(basis) > MOST_PROJECTED {
@@ -83,7 +87,7 @@ fn projection_on(basis: &Basis, values: usize) -> (Projection, Vec<Entry>) {
         frame: basis.frame().space(),
         functions: functions_of_space(basis),
     };
-    Projection::alone(&config, values)
+    Projection::alone(&config, values, &[])
 }
 
 /// The targets of all training samples.

@@ -12,7 +12,7 @@ use crate::network::Entry;
 use crate::operator::{Code, Design};
 use crate::rng::stream;
 use crate::spaces::linalg::Matrix;
-use crate::spaces::{Basis, all_along};
+use crate::spaces::{FittedBasis, all_along};
 use crate::start::{LinearAsked, LinearKnown, LinearMap, Seen, between, fit_linear, numbers_of};
 use crate::train::amount::Amount;
 use crate::train::batch::{Asked, draw};
@@ -29,6 +29,8 @@ const LEAST: usize = 64;
 const QUERIES: usize = 256;
 /// Places at which functions are compared, for each of them.
 const PLACES: usize = 4;
+/// Covariates go as far as so many spreads there.
+const SPREADS: f32 = 2.0;
 
 /// The best linear map for a network with these samples.
 pub(super) fn fit(
@@ -38,17 +40,17 @@ pub(super) fn fit(
     options: &TrainRecipe,
 ) -> Result<LinearMap> {
     let parts = &design.parts;
-    let basis = parts.decoder.basis().expect("checked before");
+    let basis = &parts.decoder.fitted(entries).expect("checked before");
     let (blocks, components) = (parts.outputs(), design.meta.targets.len());
     let inputs: usize = blocks.iter().sum();
-    let orders = basis.orders();
+    let orders = basis.functions.orders();
     let known = LinearKnown {
         amplitudes: orders
             .iter()
             .map(|k| (1.0 + k * k).sqrt().recip())
             .collect(),
         components,
-        persistence: persistence(design, basis),
+        persistence: persistence(design, entries, basis),
         blocks,
     };
     let images = if options.symmetries.any() { IMAGES } else { 1 };
@@ -84,15 +86,18 @@ pub(super) fn fit(
 /// Queries with the functions there, for the next samples that are asked there.
 type Shared = Option<(Arc<Rows>, Arc<Matrix>)>;
 
-fn values(basis: &Basis, shared: &mut Shared, queries: Arc<Rows>, targets: &Rows) -> LinearAsked {
+fn values(
+    basis: &FittedBasis,
+    shared: &mut Shared,
+    queries: Arc<Rows>,
+    targets: &Rows,
+) -> LinearAsked {
     let functions = match shared {
         Some((places, functions)) if Arc::ptr_eq(places, &queries) || *places == queries => {
             functions.clone()
         }
         _ => {
-            let axes = basis.frame().lo.len();
-            let coords = queries.first_columns(axes);
-            let found = basis.evaluate(coords.data(), basis.len());
+            let found = basis.evaluate(queries.data());
             let functions = Arc::new(Matrix::single(basis.len(), &found));
             *shared = Some((queries.clone(), functions.clone()));
             functions
@@ -106,7 +111,7 @@ fn validation(
     design: &Design,
     entries: &[Entry],
     samples: &TrainingSamples,
-    basis: &Basis,
+    basis: &FittedBasis,
 ) -> Result<Vec<Seen>> {
     let count = (MOST_NUMBERS / (QUERIES * basis.len())).max(LEAST);
     let some = all_along(&samples.val, count).enumerate();
@@ -145,18 +150,20 @@ fn validation(
 
 /// What takes the coefficients of readings to those of the same function in the decoder's basis, where all targets are
 /// readings of the only group elsewhere, as the network sees both.
-fn persistence(design: &Design, basis: &Basis) -> Option<Matrix> {
+fn persistence(design: &Design, entries: &[Entry], basis: &FittedBasis) -> Option<Matrix> {
     let (meta, scaling) = (&design.meta, design.scaling.as_ref()?);
-    let seen = design.parts.only_basis()?;
+    let seen = &design.parts.only_basis(entries)?;
     let group = meta
         .groups
         .first()
         .filter(|g| meta.groups.len() == 1 && g.kind == Kind::Field)?;
     let names =
         |channels: &[Channel]| -> Vec<String> { channels.iter().map(|c| c.name.clone()).collect() };
-    if names(group.coordinates()) != names(meta.space())
-        || meta.space().len() != basis.frame().lo.len()
-    {
+    let frame = basis.functions.basis().frame();
+    let elsewhere =
+        names(group.coordinates()) != names(meta.space()) || meta.space().len() != frame.lo.len();
+    // What a drift is worth at a query is not known without its covariates.
+    if elsewhere || names(&group.coords) != names(&meta.query_coords) {
         return None;
     }
     let place = |t: &Channel| {
@@ -167,20 +174,32 @@ fn persistence(design: &Design, basis: &Basis) -> Option<Matrix> {
     };
     let columns: Vec<usize> = meta.targets.iter().map(place).collect::<Option<_>>()?;
     let (n, k) = (seen.len(), basis.len());
-    let frame = basis.frame();
     let rng = &mut stream(0, "persistence", 0);
+    let ends = frame.lo.iter().zip(&frame.hi).map(|(lo, hi)| [*lo, *hi]);
+    let (means, spreads) = basis.standard.split_at(basis.standard.len() / 2);
+    let usual = means.iter().zip(spreads).map(|(m, s)| {
+        let far = SPREADS * s;
+        [m - far, m + far].map(f64::from)
+    });
+    let ends: Vec<[f64; 2]> = ends.chain(usual).collect();
     let places: Vec<f32> = (0..PLACES * n.max(k))
-        .flat_map(|_| frame.lo.iter().zip(&frame.hi).collect::<Vec<_>>())
-        .map(|(lo, hi)| rng.random_range(*lo..*hi) as f32)
+        .flat_map(|_| &ends)
+        .map(|[lo, hi]| rng.random_range(*lo..*hi) as f32)
         .collect();
-    let at = |basis: &Basis| Matrix::single(basis.len(), &basis.evaluate(&places, basis.len()));
+    let at = |basis: &FittedBasis| Matrix::single(basis.len(), &basis.evaluate(&places));
     let told = between(&at(seen), &at(basis))?;
+    // The drift of every column stands behind the coefficients of all.
+    let own = seen.functions.basis().len();
+    let place = |column: usize, j: usize| match j < own {
+        true => column * own + j,
+        false => group.values.len() * own + column * (n - own) + j - own,
+    };
     let mut map = Matrix::zeros(k * columns.len(), n * group.values.len());
     for (c, &column) in columns.iter().enumerate() {
         let unit = (scaling.groups[0].span(column) / scaling.targets.span(c)) as f64;
         for i in 0..k {
             for j in 0..n {
-                map[(c * k + i, column * n + j)] = unit * told[(i, j)];
+                map[(c * k + i, place(column, j))] = unit * told[(i, j)];
             }
         }
     }

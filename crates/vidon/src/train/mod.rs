@@ -333,10 +333,10 @@ impl Training {
         for (group, channels, name) in places.chain([(None, &meta.query_coords, "the queries")]) {
             let covariate = channels.iter().find(|c| c.covariate);
             if let Some(covariate) = covariate.filter(|_| !parts.sees_covariates(group)) {
-                let who = if group.is_some() {
-                    "heads"
-                } else {
-                    "a learned decoder"
+                let who = match group.map(|g| meta.groups[g].kind) {
+                    Some(Kind::Points) => "heads",
+                    Some(_) => "a projection or heads",
+                    None => "a fixed basis or a learned decoder",
                 };
                 notes.push(format!(
                     "the covariates of {name} ({} …) are not looked at: {who} would",

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::config::ModelConfig;
 use crate::data::{
-    Centred, Channel, Dataset, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors,
+    Centred, Channel, Dataset, Group, Kind, Meta, Rows, Sample, ScaledSample, Scaling, Sensors,
     Transforms, coordinates,
 };
 use crate::encoders::Encoded;
@@ -173,6 +173,8 @@ pub struct Floors {
     /// Of projections at sensors that a fit does not see, as a share of the spread of the readings: the group's
     /// name, and the share.
     pub sensors: Vec<(String, f64)>,
+    /// What projections make of the covariates of their sensors: the group's name, and words.
+    pub drifts: Vec<(String, String)>,
     /// Of the decoder at the targets that they were fitted to, a relative L² error, where that can be told.
     pub targets: Option<f64>,
 }
@@ -231,7 +233,7 @@ pub(crate) fn prepare(
     drop(looks);
     let (parts, mut entries) = Parts::new(&recipe.model, &meta, recipe.train.seed)?;
     entries.extend(transforms.entry());
-    let choice = choose(parts.decoder.basis(), &recipe.train, &meta, &train);
+    let choice = choose(&parts.decoder, &recipe.train, &meta, &train);
     if let Some((compared, _)) = choice {
         recipe.train.coefficients = Some(compared);
     }
@@ -306,7 +308,11 @@ pub(crate) fn prepare(
     let groups: Vec<&[Sensors]> = scaled.iter().map(|s| &s.groups[..]).collect();
     let missed = design.parts.left_out(&entries, &groups[..samples]);
     let missed = missed.into_iter();
+    let drifts = design.parts.drifts(&entries).into_iter();
     let floors = Floors {
+        drifts: drifts
+            .map(|(g, words)| (design.meta.groups[g].name.clone(), words))
+            .collect(),
         sensors: missed
             .map(|(g, share)| (design.meta.groups[g].name.clone(), share))
             .collect(),
@@ -470,6 +476,13 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
         );
         return refuse("data.hold_out", what);
     }
+    if train.coefficients == Some(true) && parts.decoder.has_functions_of_covariates() {
+        let what = format!(
+            "the queries have covariates ({} …), and what the decoder makes of them is found in the training, not by a fit before it; leave coefficients out, or import the targets without covariates",
+            covariate(&meta.query_coords)
+        );
+        return refuse("train.coefficients", what);
+    }
     if train.symmetries.any() {
         check_symmetries(&recipe.model, parts, meta)?;
     }
@@ -479,6 +492,12 @@ fn check(recipe: &Recipe, parts: &Parts, meta: &Meta) -> Result<()> {
         return refuse("train.queries", what);
     }
     Ok(())
+}
+
+/// The first covariate.
+fn covariate(channels: &[Channel]) -> &str {
+    let first = channels.iter().find(|c| c.covariate);
+    first.map_or("", |c| &c.name)
 }
 
 /// Whether memory has room for what is kept of the views of so many samples, for a step, and for fits to the targets.
@@ -526,6 +545,19 @@ fn check_symmetries(model: &ModelConfig, parts: &Parts, meta: &Meta) -> Result<(
         return refuse(format!(
             "symmetries move the sensors, which {} cannot take",
             model.name().name()
+        ));
+    }
+    if let Some(group) = parts.drifting() {
+        let Group { name, coords, .. } = &meta.groups[group];
+        return refuse(format!(
+            "a projection fits the covariates of {name} ({} …) where they are, and the image of a sample has them elsewhere; leave symmetries out (symmetries = {{}}), or import {name} without covariates",
+            covariate(coords)
+        ));
+    }
+    if parts.decoder.has_functions_of_covariates() {
+        return refuse(format!(
+            "a fixed basis has functions of the covariates of the queries ({} …), and the image of a sample has them elsewhere; leave symmetries out (symmetries = {{}}), or import the targets without covariates",
+            covariate(&meta.query_coords)
         ));
     }
     let space = meta.space();

@@ -4,6 +4,7 @@ use super::*;
 use crate::data::Group;
 use crate::encoders::{MomentsConfig, ScalarsConfig};
 use crate::rng::Rng;
+use crate::start::{LinearConfig, StartConfig};
 
 /// Readings with gaps and a covariate, sources of two strengths, samples of a density, parameters with gaps;
 /// queries with a covariate.
@@ -122,7 +123,13 @@ pub(super) fn zoo(rng: &mut Rng) -> Vec<(ModelConfig, Meta, Vec<Sample>)> {
         ],
         ..perceptron.clone()
     };
-    let all = [between, perceptron, heads];
+    let linear = ModelConfig {
+        start: Some(StartConfig::Linear(LinearConfig {})),
+        encoders: [air_and_run(), vec![moments("wells"), moments("drops")]].concat(),
+        core: small_mlp(),
+        ..between.clone()
+    };
+    let all = [between, perceptron, heads, linear];
     let zoo = all.map(|config| (config, meta_of_groups(), samples.clone()));
     zoo.into()
 }
