@@ -108,11 +108,14 @@ pub(super) struct FnoBetweenBases {
     output: Key,
 }
 
+/// A column of the places of a group, or (of none) of the queries.
+type Side = (Option<usize>, usize);
+
 /// Covariates as functions of the place.
 #[derive(Clone, Debug)]
 struct KnownCovariates {
-    /// Where every one of them is known: the group, or none for the queries, and the column of its places.
-    sides: Vec<Vec<(Option<usize>, usize)>>,
+    /// Where every one of them is known.
+    sides: Vec<Vec<Side>>,
     /// The box of the grid, and the grid in it.
     frame: Frame,
     grid: Vec<f32>,
@@ -346,7 +349,7 @@ impl KnownCovariates {
         let groups =
             groups.filter(|(_, g)| g.kind == Kind::Field && names(g.coordinates()) == here);
         let groups = groups.map(|(i, g)| (Some(i), &g.coords[..]));
-        let mut found: Vec<(&str, Vec<(Option<usize>, usize)>)> = Vec::new();
+        let mut found: Vec<(&str, Vec<Side>)> = Vec::new();
         for (side, channels) in groups.chain([(None, &meta.query_coords[..])]) {
             let columns = channels.iter().enumerate().filter(|(_, c)| c.covariate);
             for (column, channel) in columns {
@@ -380,7 +383,7 @@ impl KnownCovariates {
         each.collect::<Vec<_>>().concat()
     }
 
-    fn on_grid(&self, sides: &[(Option<usize>, usize)], samples: &[&ScaledSample]) -> Vec<f32> {
+    fn on_grid(&self, sides: &[Side], samples: &[&ScaledSample]) -> Vec<f32> {
         let axes = self.frame.lo.len();
         // The mean over all times that a place is there.
         let mut seen: HashMap<Vec<u32>, usize> = HashMap::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::data::meta::{Group, Kind, Meta, fault_of_name};
+use crate::data::meta::{Channel, Group, Kind, Meta, fault_of_name};
 use crate::error::{Error, Result};
 use crate::spaces::Symmetry;
 
@@ -342,8 +342,7 @@ impl Sample {
         let fault = groups.find_map(|(own, group)| group_fault(own, group));
         fault.or_else(|| {
             let name = "query_coords";
-            let width = meta.query_coords.len();
-            match unfit(&self.query_coords, width, false) {
+            match unfit_places(&self.query_coords, &meta.query_coords) {
                 Some(what) => Some((name.into(), what)),
                 None if self.query_coords.is_empty() => Some((
                     name.into(),
@@ -396,7 +395,7 @@ impl Sample {
 fn group_fault(own: &Sensors, group: &Group) -> Option<(String, String)> {
     let [coords, values] = group.part_names();
     let (sensors, readings) = (own.coords.len(), own.values.len());
-    if let Some(what) = unfit(&own.coords, group.coords.len(), false) {
+    if let Some(what) = unfit_places(&own.coords, &group.coords) {
         return Some((coords, what));
     }
     if let Some(what) = unfit(&own.values, group.values.len(), group.gaps) {
@@ -414,6 +413,17 @@ fn group_fault(own: &Sensors, group: &Group) -> Option<(String, String)> {
     (readings != sensors).then(|| {
         let what = format!("has {readings} entries for {sensors} sensors in {coords}");
         (values, what)
+    })
+}
+
+/// What is wrong with places of which this should be known; covariates are easily forgotten.
+fn unfit_places(places: &Rows, channels: &[Channel]) -> Option<String> {
+    let what = unfit(places, channels.len(), false)?;
+    let forgotten = places.width() < channels.len() && channels.iter().any(|c| c.covariate);
+    let names: Vec<&str> = channels.iter().map(|c| &c.name[..]).collect();
+    Some(match forgotten {
+        true => format!("{what}; what is known of a place is {}", names.join(", ")),
+        false => what,
     })
 }
 

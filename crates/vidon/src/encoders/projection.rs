@@ -761,7 +761,7 @@ mod tests {
         let config = on_unit_square(Family::Periodic, 49);
         let projection = Projection::new(&mut plan, &config, "", &group, true);
         let two = |i: u64| {
-            let mut one = with_height(i, |j| (j * 7 % 13) as f32, 0.1);
+            let mut one = with_height(i, |j| (j * 7 % 13) as f32, 0.1 * (1 + i % 3) as f32);
             let both = one.values.data().iter().zip(one.coords.iter());
             let both = both.flat_map(|(v, p)| [*v, v - 0.3 * p[2]]).collect();
             one.values = Rows::of(2, both);
@@ -777,7 +777,7 @@ mod tests {
         assert_eq!(code.len(), 2 * (49 + 6));
         let (a, b) = (code[98], code[98 + 6]);
         assert!((a / b + 0.5).abs() < 0.05, "{a} {b}");
-        let mut silent = samples[1].clone();
+        let mut silent = samples[2].clone();
         let cells = silent.values.data_mut().iter_mut().step_by(2);
         cells.for_each(|v| *v = f32::NAN);
         let Encoded::Numbers(code) = projection.encode(&entries, &silent).unwrap() else {

@@ -743,6 +743,25 @@ mod tests {
             .map(|k| sample(k, &|x| ((x * 12_345.6 + k as f32) * 997.0).fract()))
             .collect();
         assert!(functions(&coords, &noise, 100).unwrap().missed > 0.8);
+        // What the place does not say its height may.
+        let height = Channel {
+            covariate: true,
+            ..Channel::named("height")
+        };
+        let high: Vec<Sensors> = noise
+            .into_iter()
+            .map(|s| {
+                let places = s.coords.data().iter().zip(s.values.data());
+                let places = places.flat_map(|(x, v)| [*x, 3.0 - 2.0 * v]).collect();
+                Sensors {
+                    coords: Rows::of(2, places),
+                    values: s.values,
+                }
+            })
+            .collect();
+        let found = functions(&[coords[0].clone(), height], &high, 100).unwrap();
+        assert!(found.missed < 0.1, "{}", found.words());
+        assert!(found.words().contains("with height"), "{}", found.words());
     }
 
     /// Samples of `targets` and as many sensors of u at places of their own, which are large numbers but for the last.

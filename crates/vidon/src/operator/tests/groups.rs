@@ -155,6 +155,32 @@ fn what_is_missing_counts_for_nothing() {
     }
 }
 
+#[test]
+fn a_covariate_that_is_missing_is_named() {
+    let mut rng = stream(0, "forgotten", 0);
+    let (config, meta, samples) = zoo(&mut rng).remove(0);
+    let operator = operator(&config, &meta, &samples, 1);
+    let refused = |change: &dyn Fn(&mut Sample), part: &str| {
+        let mut sample = samples[0].clone();
+        change(&mut sample);
+        let words = operator
+            .predict_samples(&[&sample])
+            .unwrap_err()
+            .to_string();
+        let known = "what is known of a place is x, y, height";
+        assert!(words.contains(part) && words.contains(known), "{words}");
+    };
+    let flat = |rows: &Rows| rows.first_columns(2).into_owned();
+    refused(
+        &|s| s.groups[0].coords = flat(&s.groups[0].coords),
+        "air_coords",
+    );
+    refused(
+        &|s| s.query_coords = Arc::new(flat(&s.query_coords)),
+        "query_coords",
+    );
+}
+
 /// Every group has its say.
 #[test]
 fn every_group_changes_the_answer() {
