@@ -8,22 +8,25 @@
 //! 3. Family: a field of many samples with a small correction where the targets are asked where sensors may stand; a
 //!    linear map corrected by a perceptron; the same by an FNO. Each is tried for a moment, and validation decides.
 
+mod functions;
+mod units;
+
 use std::path::Path;
 use std::time::Instant;
 
 use crate::config::ModelConfig;
 use crate::cores::{Activation, CoreConfig, FnoConfig, MlpConfig};
-use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform, coordinates};
+use crate::data::{Channel, Group, Kind, Meta, Rows, Sample, Sensors, Transform};
 use crate::decoders::{BasisConfig, DecoderConfig, LearnedConfig};
-use crate::encoders::{
-    Encoder, EncoderConfig, HeadsConfig, MomentsConfig, Projection, ProjectionConfig, ScalarsConfig,
-};
+use crate::encoders::{EncoderConfig, HeadsConfig, MomentsConfig, ProjectionConfig, ScalarsConfig};
 use crate::error::{Error, Result};
 use crate::observer::Observer;
 use crate::spaces::{Family, Frame, all_along};
 use crate::start::{FieldConfig, LinearConfig, StartConfig};
 use crate::train::Training;
 use crate::train::budget::Budget;
+use crate::train::choose::functions::functions;
+use crate::train::choose::units::straightened;
 use crate::train::metric::Metric;
 use crate::train::optimiser::Optimiser;
 use crate::train::recipe::{DataRecipe, Loss, Recipe, TrainRecipe};
@@ -34,23 +37,14 @@ use crate::train::suits::POOR_FIT;
 /// Samples that short trainings look at, and validation samples.
 const SAMPLES: usize = 600;
 const VALIDATION: usize = 100;
-/// Samples, and sensors of each, by which functions are chosen.
+/// Samples by which functions are chosen.
 const FITTED: usize = 12;
-const SENSORS: usize = 1500;
-/// Numbers of functions to choose from. A larger one must miss less than this share of what a smaller one misses.
-const FUNCTIONS: [usize; 9] = [3, 6, 12, 24, 48, 100, 200, 400, 700];
-const BETTER: f64 = 0.95;
-/// Numbers that are tried without a better one.
-const PATIENCE: usize = 2;
 /// Where left-out sensors are missed by less than this share of their spread, readings are dense and hardly noisy, and a
 /// random field has nothing to add to least squares.
 const DENSE: f64 = 0.05;
 /// Functions of moments, and most of a decoder.
 const MOMENTS: usize = 400;
 const MOST_ANSWERED: usize = 400;
-/// A column leans if its skewness is beyond this, and its logarithm has less than this share of it.
-const SKEWED: f64 = 1.0;
-const STRAIGHTER: f64 = 0.5;
 /// Share of the budget that one trial takes, and the least seconds.
 const TRIAL: f64 = 0.05;
 const LEAST_SECONDS: f64 = 5.0;
@@ -342,12 +336,9 @@ impl<'a> Chooser<'a> {
         vec![plain, other]
     }
 
-    /// Encoders of every group, a fixed basis (learned functions, where none is found and `alone` nothing else answers),
-    /// and a core between them; and why not, where they do not go together.
-    fn fast(&self, units: &[(String, Transform)], alone: bool) -> (Vec<Candidate>, Vec<String>) {
-        let seen = |name: &str| self.meta.targets.iter().all(|c| c.name != name);
-        let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
-        let (mut encoders, mut words, mut learned) = (Vec::new(), Vec::new(), false);
+    /// Encoders of every group, and what they are, in words.
+    fn encoders(&self, logs: &[&(String, Transform)]) -> (Vec<EncoderConfig>, Vec<String>) {
+        let (mut encoders, mut words) = (Vec::new(), Vec::new());
         for (g, group) in self.meta.groups.iter().enumerate() {
             let named = (self.meta.groups.len() > 1).then(|| group.name.clone());
             match group.kind {
@@ -360,7 +351,7 @@ impl<'a> Chooser<'a> {
                     }));
                 }
                 Kind::Field => {
-                    let sensors = self.sensors(g, &logs);
+                    let sensors = self.sensors(g, logs);
                     match functions(&group.coords, &sensors, usize::MAX) {
                         Some(found) if found.missed < POOR_FIT => {
                             words.push(found.words());
@@ -379,7 +370,6 @@ impl<'a> Chooser<'a> {
                                 None => "too few sensors to leave any out".into(),
                             };
                             words.push(format!("heads ({why})"));
-                            learned = true;
                             encoders.push(EncoderConfig::Heads(HeadsConfig {
                                 group: named,
                                 ..HeadsConfig::default()
@@ -390,6 +380,18 @@ impl<'a> Chooser<'a> {
             }
         }
         encoders.extend(self.scalars());
+        (encoders, words)
+    }
+
+    /// Encoders of every group, a fixed basis (learned functions, where none is found and `alone` nothing else answers),
+    /// and a core between them; and why not, where they do not go together.
+    fn fast(&self, units: &[(String, Transform)], alone: bool) -> (Vec<Candidate>, Vec<String>) {
+        let seen = |name: &str| self.meta.targets.iter().all(|c| c.name != name);
+        let logs: Vec<&(String, Transform)> = units.iter().filter(|(name, _)| seen(name)).collect();
+        let (encoders, mut words) = self.encoders(&logs);
+        let mut learned = encoders
+            .iter()
+            .any(|e| matches!(e, EncoderConfig::Heads(_)));
         let answers = all_along(&self.train, FITTED).map(|s| Sensors {
             coords: (*s.query_coords).clone(),
             values: s.targets.clone(),
@@ -550,219 +552,9 @@ impl Observer for Silent<'_> {
     }
 }
 
-/// The transform that makes such numbers lean less, if they lean. All of them have to be in its range.
-fn straightened<I: Iterator<Item = f32>>(values: impl Fn() -> I) -> Option<Transform> {
-    let known = || values().filter(|v| !v.is_nan());
-    let least = known().fold(f32::INFINITY, f32::min) as f64;
-    let [mean, before] = mean_and_skewness(|| known().map(f64::from));
-    let transform = match least {
-        least if least >= 1e-3 * mean && least > 0.0 => Transform::Log,
-        // Zeros, or next to it; log1p leaves numbers far below one as they are.
-        least if least >= 0.0 && mean >= 1.0 => Transform::Log1p,
-        _ => return None,
-    };
-    let [_, after] = mean_and_skewness(|| known().map(|v| transform.apply(v) as f64));
-    (before > SKEWED && after.abs() < STRAIGHTER * before).then_some(transform)
-}
-
-fn mean_and_skewness<I: Iterator<Item = f64>>(values: impl Fn() -> I) -> [f64; 2] {
-    let count = values().count().max(1) as f64;
-    let mean = values().sum::<f64>() / count;
-    let moment = |power: i32| values().map(|v| (v - mean).powi(power)).sum::<f64>() / count;
-    [mean, moment(3) / moment(2).powf(1.5).max(f64::MIN_POSITIVE)]
-}
-
-/// Functions that predict what they do not see.
-struct Found {
-    family: Family,
-    functions: usize,
-    /// By which share of its spread what is left out is missed.
-    missed: f64,
-    /// What becomes of covariates, in words.
-    drift: Option<String>,
-}
-
-impl Found {
-    fn frame(&self) -> Frame {
-        Frame {
-            family: self.family,
-            ..Frame::default()
-        }
-    }
-
-    fn words(&self) -> String {
-        let family = match self.family {
-            Family::Cosine => "cosines",
-            Family::Periodic => "waves",
-            Family::Sine => "sines",
-            Family::Legendre => "polynomials",
-        };
-        format!(
-            "{} {family}{} that miss what is left out by {:.2} %",
-            self.functions,
-            self.drift
-                .as_ref()
-                .map_or(String::new(), |d| format!(" ({d})")),
-            100.0 * self.missed
-        )
-    }
-}
-
-/// Family and number of functions by what is left out of samples at scattered places; none where too little is there to
-/// leave any out. The channels are coordinates and covariates of the places.
-fn functions(channels: &[Channel], samples: &[Sensors], most: usize) -> Option<Found> {
-    let (coords, covariates) = channels.split_at(coordinates(channels).len());
-    let few = |s: &Sensors| {
-        let kept: Vec<usize> = all_along(&Vec::from_iter(0..s.len()), SENSORS)
-            .copied()
-            .collect();
-        s.select(&kept)
-    };
-    let samples: Vec<Sensors> = samples.iter().map(few).collect();
-    let samples: Vec<&Sensors> = samples.iter().collect();
-    let mut counts: Vec<usize> = samples.iter().map(|s| s.len()).collect();
-    counts.sort_unstable();
-    let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
-    let most = most.min(median.max(3));
-    let missed = |family: Family, functions: usize| -> Option<(f64, Option<String>)> {
-        let mut frame = Frame {
-            family,
-            ..Frame::default()
-        };
-        frame.fill(coords);
-        frame.fault(coords).is_none().then_some(())?;
-        let config = ProjectionConfig {
-            group: None,
-            frame,
-            functions,
-        };
-        let width = samples.first()?.values.width();
-        let (projection, mut entries) = Projection::alone(&config, width, covariates);
-        projection.choose(&mut entries, &samples);
-        let missed = projection.left_out(&entries, &samples)?;
-        Some((missed, projection.drift(&entries)))
-    };
-    let counts: Vec<usize> = FUNCTIONS.into_iter().filter(|n| *n <= most).collect();
-    let mut best: Option<(usize, Found)> = None;
-    for family in [
-        Family::Cosine,
-        Family::Legendre,
-        Family::Periodic,
-        Family::Sine,
-    ] {
-        // The first family says about how many; the others are tried near that.
-        let near = match &best {
-            Some((at, _)) => at.saturating_sub(1)..(at + 2).min(counts.len()),
-            None => 0..counts.len(),
-        };
-        let mut worse = 0;
-        for at in near {
-            let Some((missed, drift)) = missed(family, counts[at]) else {
-                continue;
-            };
-            if best
-                .as_ref()
-                .is_none_or(|(_, b)| missed < BETTER * b.missed)
-            {
-                let functions = counts[at];
-                best = Some((
-                    at,
-                    Found {
-                        family,
-                        functions,
-                        missed,
-                        drift,
-                    },
-                ));
-                worse = 0;
-            } else {
-                worse += 1;
-            }
-            if worse == PATIENCE {
-                break;
-            }
-        }
-    }
-    best.map(|(_, found)| found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_that_lean_are_straightened() {
-        let even: Vec<f32> = (0..1000).map(|i| 5.0 + (i as f32 * 0.7).sin()).collect();
-        let log: Vec<f32> = even.iter().map(|v| v.exp()).collect();
-        let zeros: Vec<f32> = log.iter().map(|v| (v - 50.0).max(0.0)).collect();
-        let negative: Vec<f32> = log.iter().map(|v| v - 100.0).collect();
-        let wide: Vec<f32> = (0..1000)
-            .map(|i| (3.0 * (i as f32 * 0.7).sin()).exp())
-            .collect();
-        assert_eq!(straightened(|| even.iter().copied()), None);
-        assert_eq!(straightened(|| wide.iter().copied()), Some(Transform::Log));
-        assert_eq!(straightened(|| negative.iter().copied()), None);
-        assert_eq!(straightened(std::iter::empty), None);
-        // Gaps do not count.
-        assert_eq!(
-            straightened(|| wide.iter().copied().chain([f32::NAN])),
-            Some(Transform::Log)
-        );
-        let far: Vec<f32> = zeros.iter().map(|v| v.powi(2)).collect();
-        assert!(matches!(
-            straightened(|| far.iter().copied()),
-            None | Some(Transform::Log1p)
-        ));
-    }
-
-    #[test]
-    fn functions_are_those_that_predict_what_they_do_not_see() {
-        let coords = [Channel {
-            range: Some([0.0, 1.0]),
-            ..Channel::named("x")
-        }];
-        let sample = |k: usize, f: &dyn Fn(f32) -> f32| {
-            let places: Vec<f32> = (0..60)
-                .map(|i| ((i * 7 + k) as f32 * 0.618).fract())
-                .collect();
-            Sensors {
-                values: Rows::of(1, places.iter().map(|x| f(*x)).collect()),
-                coords: Rows::of(1, places),
-            }
-        };
-        let wave: Vec<Sensors> = (0..12)
-            .map(|k| {
-                sample(k, &|x| {
-                    (2.0 * std::f32::consts::PI * (x + 0.1 * k as f32)).sin()
-                })
-            })
-            .collect();
-        let found = functions(&coords, &wave, 100).unwrap();
-        assert!(found.missed < 0.02, "{}", found.words());
-        let noise: Vec<Sensors> = (0..12)
-            .map(|k| sample(k, &|x| ((x * 12_345.6 + k as f32) * 997.0).fract()))
-            .collect();
-        assert!(functions(&coords, &noise, 100).unwrap().missed > 0.8);
-        // What the place does not say its height may.
-        let height = Channel {
-            covariate: true,
-            ..Channel::named("height")
-        };
-        let high: Vec<Sensors> = noise
-            .into_iter()
-            .map(|s| {
-                let places = s.coords.data().iter().zip(s.values.data());
-                let places = places.flat_map(|(x, v)| [*x, 3.0 - 2.0 * v]).collect();
-                Sensors {
-                    coords: Rows::of(2, places),
-                    values: s.values,
-                }
-            })
-            .collect();
-        let found = functions(&[coords[0].clone(), height], &high, 100).unwrap();
-        assert!(found.missed < 0.1, "{}", found.words());
-        assert!(found.words().contains("with height"), "{}", found.words());
-    }
 
     /// Samples of `targets` and as many sensors of u at places of their own, which are large numbers but for the last.
     fn chooser(targets: usize) -> Chooser<'static> {
