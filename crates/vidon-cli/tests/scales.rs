@@ -210,11 +210,26 @@ fn robust_scaling_and_coefficients_are_chosen_for_the_data() {
     assert!(doubts("runs/robust").contains("1 of 3 readings are far"));
     words("--out runs/extremes");
     assert!(!doubts("runs/extremes").contains("are far"));
-    let few = words("--set model.decoder.functions=20 --out runs/few");
-    assert!(
-        few.contains("coefficients = false: a sample has 25 known targets or more"),
-        "{few}"
+    // Few targets do for functions that they follow, and not for noise.
+    let smooth = words("--set model.decoder.functions=20 --out runs/smooth");
+    let known = "a sample has 25 known targets or more, and the decoder 20 functions";
+    let close = format!("coefficients = true: {known}; fits miss targets that they do not see by");
+    assert!(smooth.contains(&close), "{smooth}");
+    let header = lines[0].split(',').position(|c| c == "drift").unwrap();
+    for (i, line) in lines.iter_mut().enumerate().skip(1) {
+        let mut cells: Vec<String> = line.split(',').map(String::from).collect();
+        cells[header] = format!("{}", (i * 7919 % 1009) as f64 / 1009.0);
+        *line = cells.join(",");
+    }
+    std::fs::write(dir.join("t.csv"), lines.join("\n")).unwrap();
+    succeed(
+        dir,
+        &format!("{import} --target-values drift --out noise.parquet"),
     );
+    let noise = "--set data.train=noise.parquet --set model.decoder.functions=20 --out runs/noise";
+    let noise = words(noise);
+    let far = format!("coefficients = false: {known}; 2 targets for each are wanted");
+    assert!(noise.contains(&far), "{noise}");
     let some = words("--set train.queries=9 --out runs/some");
     assert!(
         some.contains("coefficients = false: the recipe asks for some"),

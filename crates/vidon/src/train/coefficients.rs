@@ -19,16 +19,21 @@ use crate::encoders::{Encoder, Projection, ProjectionConfig};
 use crate::error::{Error, Result};
 use crate::network::Entry;
 use crate::spaces::linalg::Matrix;
-use crate::spaces::{Basis, Frame, LeastSquares, Symmetries, Symmetry};
+use crate::spaces::{Basis, Frame, LeastSquares, Symmetries, Symmetry, all_along};
 use crate::train::recipe::TrainRecipe;
 
 /// Makes the fit in time solvable where there are fewer times than functions.
 const RIDGE: f64 = 1e-9;
 
+/// Samples whose targets are left out for a look at what fits say of them.
+const LOOKED_AT: usize = 16;
+
 /// So many known targets for every function make a fit of a sample good enough to learn from. Of noise in the targets a
 /// share of functions/targets stays in the coefficients: half at two, where fits at scattered places also stop
-/// depending on the prior.
+/// depending on the prior. With fewer the prior has to be right: where fits miss targets that they do not see by less than
+/// this share of their spread, it is, and there is hardly any noise.
 const ENOUGH: usize = 2;
+const CLOSE: f64 = 0.1;
 
 /// Whether coefficients are compared where the recipe does not say, and why; none where there is nothing to choose.
 pub(crate) fn choose(
@@ -57,23 +62,53 @@ pub(crate) fn choose(
         let (projection, _) = projection_on(basis, 1);
         options.symmetries.any() && !projection.has_symmetries(options.symmetries, meta.space())
     };
+    let few = fewest < ENOUGH * basis.len();
+    let missed = || match basis.frame().times {
+        0 => missed(basis, train),
+        _ => None,
+    };
+    let missed = few.then(missed).flatten().unwrap_or(1.0);
     let against = if options.queries.is_some() {
         "the recipe asks for some of the queries".into()
     } else if decoder.has_functions_of_covariates() {
         "the decoder has functions of the covariates of queries, which are found in the training"
             .into()
-    } else if fewest < ENOUGH * basis.len() {
-        format!("{counts}; {ENOUGH} targets for each are wanted")
+    } else if few && missed > CLOSE {
+        format!(
+            "{counts}; {ENOUGH} targets for each are wanted, or fits that miss what they do not see by less than {:.0} % of its spread",
+            100.0 * CLOSE
+        )
     } else if functions_of_space(basis) > MOST_PROJECTED {
         format!("fits have at most {MOST_PROJECTED} functions")
     } else if fixed() {
         "the decoder's functions do not have the symmetries".into()
     } else if in_time() {
         "the targets do not stand at the same places at all times".into()
+    } else if few {
+        let close = format!(
+            "{counts}; fits miss targets that they do not see by {:.1} % of their spread",
+            100.0 * missed
+        );
+        return Some((true, close));
     } else {
         return Some((true, counts));
     };
     Some((false, against))
+}
+
+/// By which share of their spread fits in these functions miss targets that they do not see, where samples have enough to
+/// leave some out.
+fn missed(basis: &Basis, train: &[Sample]) -> Option<f64> {
+    let axes = basis.frame().lo.len();
+    let (projection, mut entries) = projection_on(basis, train.first()?.targets.width());
+    let some = all_along(train, LOOKED_AT).map(|s| Sensors {
+        coords: s.query_coords.first_columns(axes).into_owned(),
+        values: s.targets.clone(),
+    });
+    let some: Vec<Sensors> = some.collect();
+    let some: Vec<&Sensors> = some.iter().collect();
+    projection.choose(&mut entries, &some);
+    projection.left_out(&entries, &some)
 }
 
 fn functions_of_space(basis: &Basis) -> usize {
