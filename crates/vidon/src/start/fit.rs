@@ -9,6 +9,8 @@
 //! 2. Ranges, sizes and noises by the likelihood of the readings of some samples, one after the other.
 //! 3. How many functions, whether the targets are quantities of their own, and whether places are known by themselves, by
 //!    the error at the targets of the validation samples.
+//! 4. Where places are known, 1 and 2 once more for what is not peculiar to them; and the level of targets that are
+//!    quantities of their own, where that of the validation samples is surely another.
 
 use rand::seq::index;
 use rayon::prelude::*;
