@@ -6,7 +6,7 @@
 //!    (or targets) that are left out. Where least squares misses them by half their spread, heads look at the group;
 //!    where samples have too little to leave any out, heads look, and learned functions answer if no field does.
 //! 3. Family: a field of many samples with a small correction where the targets are asked where sensors may stand; a
-//!    linear map corrected by a perceptron; the same by an FNO. Each is tried for a moment, and validation decides.
+//!    linear map corrected by a perceptron; an FNO. Each is tried for a moment, and validation decides.
 
 mod functions;
 mod units;
@@ -437,16 +437,20 @@ impl<'a> Chooser<'a> {
             train,
             data: self.recipe.data.clone(),
         };
-        let before = if learned {
-            ""
-        } else {
-            "the best linear map, corrected by "
-        };
         let with = |core: CoreConfig, name: &str| {
             let mut recipe = recipe.clone();
+            // An FNO learns more than a linear map that knows the training samples too well would leave it.
+            recipe
+                .model
+                .start
+                .take_if(|_| matches!(core, CoreConfig::Fno(_)));
             recipe.model.core = core;
             let mut filled = recipe.model.clone();
             filled.fill_frames(&self.meta);
+            let before = match filled.start {
+                Some(_) => "the best linear map, corrected by ",
+                None => "",
+            };
             let name = format!("{before}{name} ({})", words.join(", "));
             match filled.fault(&self.meta) {
                 Some(fault) => Err(format!("{name}: {fault}")),
