@@ -117,7 +117,9 @@ impl Walk<'_> {
             1..=3 => self.pass(1),
             4..=6 => {
                 let number = self.integer()?;
-                let possible = self.path != [COLUMNS, CHILDREN] || number <= self.columns as i64;
+                // A number below zero is one above it to whoever keeps the last 32 bits.
+                let children = 0..=self.columns as i64;
+                let possible = self.path != [COLUMNS, CHILDREN] || children.contains(&number);
                 possible.then_some(())
             }
             7 => self.pass(8),
@@ -183,6 +185,9 @@ mod tests {
         let many = of_columns(&[0xfe, 0xff, 0xff, 0xff, 1]);
         assert!(check(&many).is_err());
         assert!(open(many).is_err());
+        // Fewer than none, of which 32 bits are many.
+        let below = of_columns(&[0xff, 0xff, 0xff, 0xff, 0xfb, 0xff, 0xff, 0xff, 0xff, 1]);
+        assert!(check(&below).is_err());
         // A list of 2⁶³ structs, a name beyond the end, a field of no known kind, structs without end.
         let list = [&[0x19, 0xfc][..], &[0xff; 9], &[0]].concat();
         let deep = [0x1c; 100];
